@@ -1,0 +1,166 @@
+import type { ContentType, VolumeType } from './types.ts';
+
+/** A volume inside one pool. `name` is already project-qualified (`instanceKey`), or a fingerprint for images. */
+export interface VolumeRef {
+  readonly type: VolumeType;
+  readonly name: string;
+  readonly contentType: ContentType;
+}
+
+export interface SnapshotRef extends VolumeRef {
+  readonly snapshot: string;
+}
+
+/** Host ids `base … base+size-1` stand for guest ids 0 … size-1 (both uid and gid). */
+export interface IdRange {
+  readonly base: number;
+  readonly size: number;
+}
+
+/** How an instance root is made from an image: see design.md. `auto` lets the pool choose. */
+export type CloneMode = 'auto' | 'overlay' | 'reflink' | 'copy';
+
+export interface PoolSpec {
+  readonly name: string;
+  readonly config: Readonly<Record<string, string>>;
+  /** `<state>/storage-pools/<name>`: where the pool's content is reachable while it is mounted. */
+  readonly path: string;
+  /** Loop file to use when no `source` is given: `<state>/disks/<name>.img`. */
+  readonly loopFile: string;
+}
+
+export interface ProgressOptions {
+  readonly signal?: AbortSignal;
+  /** Called at most a few times a second. `bytes` done so far. */
+  readonly onProgress?: (progress: { readonly stage: string; readonly bytes: number; readonly percent?: number }) => void;
+}
+
+/** What a driver can do; the docs table and `GET /1.0` come from it. */
+export interface StorageDriverInfo {
+  readonly name: string;
+  /** Version of the tool or kernel part behind it, as `environment.storage` shows it. */
+  readonly version: string;
+  /** False with the reason when this host cannot run it. */
+  readonly supported: boolean;
+  readonly reason?: string;
+  readonly remote: boolean;
+  readonly capabilities: {
+    /** Snapshots and clones cost no copy. */
+    readonly cheapClone: boolean;
+    readonly cheapSnapshot: boolean;
+    readonly quota: boolean;
+    readonly shrink: boolean;
+    readonly blockVolumes: boolean;
+    /** Native send and receive between like pools. */
+    readonly optimizedTransfer: boolean;
+  };
+}
+
+/** One kind of pool. Adding a driver: one folder and one line in registry.ts. */
+export interface StorageDriver {
+  readonly name: string;
+  probe(): Promise<StorageDriverInfo>;
+  /**
+   * Checks a pool definition and returns the config to store (defaults filled in, as LXD fills them).
+   * @throws bad-request naming the key.
+   */
+  prepare(spec: PoolSpec): Promise<Record<string, string>>;
+  /** Makes the pool on the host and mounts it. On failure nothing is left behind. */
+  create(spec: PoolSpec): Promise<void>;
+  /** An existing pool; no effect until `mount`. */
+  open(spec: PoolSpec): StoragePool;
+}
+
+/** One pool, mounted or not. All methods are safe to repeat after a crash unless they say otherwise. */
+export interface StoragePool {
+  readonly spec: PoolSpec;
+  /** Makes the content reachable at `spec.path`. Idempotent. @throws unavailable with the reason when the source vanished. */
+  mount(): Promise<void>;
+  unmount(): Promise<void>;
+  /** Removes the pool's content and its loop file; never a source the user brought that holds foreign data. */
+  destroy(): Promise<void>;
+  /** Applies changed config (for example a grown `size`). @throws bad-request naming a key that cannot change. */
+  update(config: Readonly<Record<string, string>>): Promise<void>;
+  /** Bytes and inodes. */
+  resources(): Promise<{ space: { used: number; total: number }; inodes: { used: number; total: number } }>;
+  /** Undoes or finishes what a crash left in this pool (half-made volumes, trash). Called once after mount at daemon start. */
+  recover(known: readonly VolumeRef[]): Promise<void>;
+  readonly volumes: Volumes;
+  readonly roots: Roots;
+  readonly snapshots: Snapshots;
+  /** Absent when the pool cannot limit volumes here; then `size` on a root is refused or ignored as LXD does on `dir`. */
+  readonly quota?: Quota;
+}
+
+export interface Volumes {
+  /** Empty volume; bytes for block content. @throws conflict when it exists. */
+  create(volume: VolumeRef, options: { readonly size?: number }): Promise<void>;
+  /**
+   * New volume filled by `fill(path)`; appears under its name only when `fill` succeeded (crash-safe).
+   * Files keep the ids `fill` wrote (unshifted).
+   */
+  createFilled(volume: VolumeRef, fill: (path: string) => Promise<void>): Promise<void>;
+  /** Full or cheap copy inside the pool, of a volume or one of its snapshots; crash-safe. */
+  copy(source: VolumeRef | SnapshotRef, target: VolumeRef, options?: ProgressOptions): Promise<void>;
+  rename(volume: VolumeRef, newName: string): Promise<void>;
+  /** Volume with its snapshots; returns once the name is free (content may go in the background). Absent = no effect. */
+  delete(volume: VolumeRef): Promise<void>;
+  exists(volume: VolumeRef): Promise<boolean>;
+  /** Host path of a custom or image volume's content (folder, or file/device for block). Idempotent. */
+  mount(volume: VolumeRef): Promise<string>;
+  unmount(volume: VolumeRef): Promise<void>;
+  /** Bytes used; undefined when the driver cannot tell cheaply. */
+  usage(volume: VolumeRef): Promise<number | undefined>;
+}
+
+/** A root file system ready for a container. */
+export interface RootMount {
+  /** Host folder of `/`. */
+  readonly path: string;
+  /**
+   * `shifted`: files at `path` already carry host ids (base + guest id); the instance driver mounts it as is.
+   * `plain`: files carry guest ids; the instance driver must map them (`lxc.rootfs.options = idmap=container`).
+   */
+  readonly ids: 'shifted' | 'plain';
+}
+
+/** Instance root volumes (types container and virtual-machine). */
+export interface Roots {
+  /** Clone of an image volume of this pool. `idRange` undefined = privileged. @throws conflict when it exists. */
+  createFromImage(volume: VolumeRef, image: VolumeRef, options: RootOptions): Promise<void>;
+  /** Empty root (source `none`), or filled by `fill` with guest (unshifted) ids at the given path. */
+  createFilled(volume: VolumeRef, options: RootOptions, fill?: (path: string) => Promise<void>): Promise<void>;
+  /** Copy of another root, or of one of its snapshots, in this pool. */
+  copy(source: VolumeRef | SnapshotRef, target: VolumeRef, options: RootOptions & ProgressOptions): Promise<void>;
+  /** Mounted root for `idRange`; idempotent; safe to call while the instance runs. */
+  mount(volume: VolumeRef, options: RootOptions): Promise<RootMount>;
+  /** Idempotent. The caller guarantees that no guest process uses it. */
+  unmount(volume: VolumeRef): Promise<void>;
+  /** The image volume this root stands on (must not be deleted), if it does. */
+  imageOf(volume: VolumeRef): Promise<string | undefined>;
+}
+
+export interface RootOptions {
+  readonly idRange: IdRange | undefined;
+  readonly clone: CloneMode;
+  /** `security.nesting`: the guest will mount overlayfs on its root. */
+  readonly nesting: boolean;
+}
+
+export interface Snapshots {
+  /** `running`: the volume is in use by a guest right now (crash-consistent snapshot). */
+  create(volume: VolumeRef, snapshot: string, options: { readonly running: boolean }): Promise<void>;
+  list(volume: VolumeRef): Promise<readonly string[]>;
+  rename(volume: VolumeRef, snapshot: string, newName: string): Promise<void>;
+  delete(volume: VolumeRef, snapshot: string): Promise<void>;
+  /** The volume becomes what the snapshot holds; the snapshot stays. Atomic: after a crash it is the old or the new. */
+  restore(volume: VolumeRef, snapshot: string): Promise<void>;
+  /** Read-only host path of a snapshot's content, with guest ids as `ids` says. */
+  mount(volume: VolumeRef, snapshot: string, options: RootOptions): Promise<RootMount>;
+  unmount(volume: VolumeRef, snapshot: string): Promise<void>;
+}
+
+export interface Quota {
+  /** Bytes; undefined removes the limit. @throws bad-request when it cannot shrink below what is used. */
+  set(volume: VolumeRef, size: number | undefined): Promise<void>;
+}

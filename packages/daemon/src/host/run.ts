@@ -1,0 +1,85 @@
+import { spawn } from 'node:child_process';
+import type { Readable } from 'node:stream';
+
+export interface RunOptions {
+  readonly signal?: AbortSignal;
+  /** Milliseconds until the process is killed; default 60,000. */
+  readonly timeout?: number;
+  readonly input?: string | Uint8Array;
+  /** Replaces the environment; default only PATH and LC_ALL=C.UTF-8. */
+  readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+  /** Exit codes that are not failures; default [0]. */
+  readonly ok?: readonly number[];
+}
+
+export interface RunResult {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A host command that failed: the command line, its exit and the end of its stderr. */
+export class CommandError extends Error {
+  override readonly name = 'CommandError';
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly code: number;
+  readonly stderr: string;
+
+  constructor(command: string, args: readonly string[], result: { code: number; stderr: string }) {
+    const detail = result.stderr.trim().split('\n').slice(-5).join('\n');
+    super(`${command} ${args.join(' ')}: exit ${result.code}${detail === '' ? '' : `: ${detail}`}`);
+    this.command = command;
+    this.args = args;
+    this.code = result.code;
+    this.stderr = result.stderr;
+  }
+}
+
+const LIMIT = 16 * 1024 * 1024;
+
+/** The environment every host command gets: nothing of ours leaks into it. */
+export const COMMAND_ENVIRONMENT: Readonly<Record<string, string>> = {
+  PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+  LC_ALL: 'C.UTF-8',
+  HOME: '/root',
+};
+
+/**
+ * Runs one host command to its end. Always an argument vector, never a shell.
+ * @throws CommandError when the exit code is not in `ok`, the abort reason when `signal` aborts.
+ */
+export async function run(command: string, args: readonly string[], options: RunOptions = {}): Promise<RunResult> {
+  options.signal?.throwIfAborted();
+  const child = spawn(command, args, {
+    stdio: [options.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+    env: { ...(options.env ?? COMMAND_ENVIRONMENT) },
+    ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
+    ...(options.signal === undefined ? {} : { signal: options.signal }),
+    killSignal: 'SIGKILL',
+    timeout: options.timeout ?? 60_000,
+  });
+  const ended = new Promise<number>((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code, signal) => resolve(code ?? (signal === null ? 255 : 128)));
+  });
+  if (options.input !== undefined) {
+    child.stdin?.on('error', () => undefined); // the command may exit before it read everything
+    child.stdin?.end(options.input);
+  }
+  const [code, stdout, stderr] = await Promise.all([ended, collect(child.stdout), collect(child.stderr)]);
+  if (!(options.ok ?? [0]).includes(code)) throw new CommandError(command, args, { code, stderr });
+  return { code, stdout, stderr };
+}
+
+async function collect(stream: Readable | null): Promise<string> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  if (stream === null) return '';
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    length += chunk.length;
+    if (length <= LIMIT) chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}

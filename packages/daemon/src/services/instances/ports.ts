@@ -1,0 +1,80 @@
+import type { IdRange, NicSpec } from '../../drivers/instance/contract.ts';
+import type { CloneMode, ProgressOptions, RootMount } from '../../drivers/storage/contract.ts';
+import type { ImageRecord } from '../../state/records/image.ts';
+import type { InstanceRecord } from '../../state/records/instance.ts';
+import type { ProfileRecord } from '../../state/records/profile.ts';
+
+/** A root volume: where it is and how it must look. */
+export interface RootVolume {
+  readonly pool: string;
+  readonly project: string;
+  /** Instance name, without project prefix. */
+  readonly instance: string;
+  readonly type: 'container' | 'virtual-machine';
+  readonly idRange: IdRange | undefined;
+  readonly nesting: boolean;
+}
+
+/** What the instances service needs from storage. Every method keeps volume records in step with the pool. */
+export interface InstanceStorage {
+  /** Root volume from a cached image (the image volume is made on first use). `size`: bytes or undefined. */
+  createFromImage(root: RootVolume, image: ImageRecord, options: { size: number | undefined; clone?: CloneMode } & ProgressOptions): Promise<void>;
+  /** Empty root (source none), or filled by `fill` with guest ids. */
+  createFilled(root: RootVolume, options: { size: number | undefined }, fill?: (path: string) => Promise<void>): Promise<void>;
+  /** From another instance or its snapshot, in the same or another pool. `snapshots`: those to copy along, oldest first. */
+  copy(source: RootVolume & { readonly snapshot?: string }, target: RootVolume, options: { snapshots: readonly string[] } & ProgressOptions): Promise<void>;
+  rename(root: RootVolume, newName: string): Promise<void>;
+  /** With its snapshots; absent = no effect. */
+  delete(root: RootVolume): Promise<void>;
+  mount(root: RootVolume): Promise<RootMount>;
+  unmount(root: RootVolume): Promise<void>;
+  usage(root: RootVolume): Promise<number | undefined>;
+  /** @throws bad-request with the reason when the pool cannot. */
+  resize(root: RootVolume, size: number | undefined): Promise<void>;
+  snapshot(root: RootVolume, name: string, options: { running: boolean; expiresAt: string }): Promise<void>;
+  renameSnapshot(root: RootVolume, name: string, newName: string): Promise<void>;
+  deleteSnapshot(root: RootVolume, name: string): Promise<void>;
+  restoreSnapshot(root: RootVolume, name: string): Promise<void>;
+  mountSnapshot(root: RootVolume, name: string): Promise<RootMount>;
+  unmountSnapshot(root: RootVolume, name: string): Promise<void>;
+  /** Host path of a custom volume for a disk device. @throws not-found naming the volume. */
+  mountCustom(pool: string, project: string, volume: string): Promise<{ path: string; block: boolean; shifted: boolean }>;
+  unmountCustom(pool: string, project: string, volume: string): Promise<void>;
+  poolExists(pool: string): boolean;
+}
+
+/** What it needs from images. */
+export interface InstanceImages {
+  /**
+   * Finds the image of an instance source in the project: alias, fingerprint (prefix), properties; from a remote server it
+   * downloads. @throws not-found / bad-request with LXD's text.
+   */
+  resolve(project: string, source: Readonly<Record<string, unknown>>, type: 'container' | 'virtual-machine', options: ProgressOptions): Promise<ImageRecord>;
+  touch(project: string, fingerprint: string): Promise<void>;
+  /** Image metadata.yaml `templates` part and template files, for instance start/create. */
+  templates(image: ImageRecord): Promise<ImageTemplates>;
+}
+
+export interface ImageTemplates {
+  /** metadata.yaml, parsed. */
+  readonly metadata: Readonly<Record<string, unknown>>;
+  /** File name below `templates/` → content. */
+  readonly files: ReadonlyMap<string, string>;
+}
+
+/** What it needs from networks. */
+export interface InstanceNetworks {
+  /** Checks a nic device (`network` or `nictype`+`parent`). @throws bad-request with LXD's text. */
+  validateNic(project: string, device: Readonly<Record<string, string>>): void;
+  /** Makes the host ready for this nic (reservation, filters) and says how to plug it. `volatile` holds hwaddr, host_name. */
+  prepareNic(instance: InstanceRecord, device: string, config: Readonly<Record<string, string>>, volatile: Readonly<Record<string, string>>): Promise<NicSpec>;
+  /** After the guest stopped or the nic was detached. Idempotent. */
+  releaseNic(instance: InstanceRecord, device: string, config: Readonly<Record<string, string>>, volatile: Readonly<Record<string, string>>): Promise<void>;
+  /** Nics of the instance changed or it was deleted/renamed: refresh DHCP reservations. */
+  refreshReservations(network: string): Promise<void>;
+}
+
+export interface InstanceProfiles {
+  /** @throws not-found naming the profile. In the given order. */
+  resolve(project: string, names: readonly string[]): readonly ProfileRecord[];
+}
