@@ -26,3 +26,6 @@ export * from './resources/storage-volume-backup.ts';
 export * from './resources/storage-volume-snapshot.ts';
 export * from './resources/storage-volume.ts';
 export * from './resources/warning.ts';
+export * from './routes.ts';
+export * from './envelope.ts';
+export * from './error-codes.ts';

@@ -1,0 +1,63 @@
+import { InstanceBackup, InstanceBackupPost, InstanceBackupsPost } from '../resources/instance-backup.ts';
+import { defineRoute, ListOf, ProjectListQuery, ProjectQuery } from './define.ts';
+
+export const instanceBackupRoutes = {
+  'instance-backups.list': defineRoute({
+    id: 'instance-backups.list',
+    method: 'GET',
+    path: '/1.0/instances/:name/backups',
+    kind: 'sync',
+    access: 'user',
+    extension: 'container_backup',
+    query: ProjectListQuery,
+    response: ListOf(InstanceBackup),
+  }),
+  'instance-backups.create': defineRoute({
+    id: 'instance-backups.create',
+    method: 'POST',
+    path: '/1.0/instances/:name/backups',
+    kind: 'operation',
+    access: 'user',
+    extension: 'container_backup',
+    query: ProjectQuery,
+    body: InstanceBackupsPost,
+  }),
+  'instance-backups.get': defineRoute({
+    id: 'instance-backups.get',
+    method: 'GET',
+    path: '/1.0/instances/:name/backups/:backup',
+    kind: 'sync',
+    access: 'user',
+    extension: 'container_backup',
+    query: ProjectQuery,
+    response: InstanceBackup,
+  }),
+  'instance-backups.rename': defineRoute({
+    id: 'instance-backups.rename',
+    method: 'POST',
+    path: '/1.0/instances/:name/backups/:backup',
+    kind: 'operation',
+    access: 'user',
+    extension: 'container_backup',
+    query: ProjectQuery,
+    body: InstanceBackupPost,
+  }),
+  'instance-backups.delete': defineRoute({
+    id: 'instance-backups.delete',
+    method: 'DELETE',
+    path: '/1.0/instances/:name/backups/:backup',
+    kind: 'operation',
+    access: 'user',
+    extension: 'container_backup',
+    query: ProjectQuery,
+  }),
+  'instance-backups.export': defineRoute({
+    id: 'instance-backups.export',
+    method: 'GET',
+    path: '/1.0/instances/:name/backups/:backup/export',
+    kind: 'raw',
+    access: 'user',
+    extension: 'container_backup',
+    query: ProjectQuery,
+  }),
+} as const;

@@ -1,0 +1,67 @@
+import {
+  StoragePoolVolumeBackup,
+  StoragePoolVolumeBackupPost,
+  StoragePoolVolumeBackupsPost,
+} from '../resources/storage-volume-backup.ts';
+import { defineRoute, ListOf, ScopeListQuery, ScopeQuery } from './define.ts';
+
+export const storageVolumeBackupRoutes = {
+  'storage-volume-backups.list': defineRoute({
+    id: 'storage-volume-backups.list',
+    method: 'GET',
+    path: '/1.0/storage-pools/:pool/volumes/:type/:volume/backups',
+    kind: 'sync',
+    access: 'user',
+    extension: 'custom_volume_backup',
+    query: ScopeListQuery,
+    response: ListOf(StoragePoolVolumeBackup),
+  }),
+  'storage-volume-backups.create': defineRoute({
+    id: 'storage-volume-backups.create',
+    method: 'POST',
+    path: '/1.0/storage-pools/:pool/volumes/:type/:volume/backups',
+    kind: 'operation',
+    access: 'user',
+    extension: 'custom_volume_backup',
+    query: ScopeQuery,
+    body: StoragePoolVolumeBackupsPost,
+  }),
+  'storage-volume-backups.get': defineRoute({
+    id: 'storage-volume-backups.get',
+    method: 'GET',
+    path: '/1.0/storage-pools/:pool/volumes/:type/:volume/backups/:backup',
+    kind: 'sync',
+    access: 'user',
+    extension: 'custom_volume_backup',
+    query: ScopeQuery,
+    response: StoragePoolVolumeBackup,
+  }),
+  'storage-volume-backups.rename': defineRoute({
+    id: 'storage-volume-backups.rename',
+    method: 'POST',
+    path: '/1.0/storage-pools/:pool/volumes/:type/:volume/backups/:backup',
+    kind: 'operation',
+    access: 'user',
+    extension: 'custom_volume_backup',
+    query: ScopeQuery,
+    body: StoragePoolVolumeBackupPost,
+  }),
+  'storage-volume-backups.delete': defineRoute({
+    id: 'storage-volume-backups.delete',
+    method: 'DELETE',
+    path: '/1.0/storage-pools/:pool/volumes/:type/:volume/backups/:backup',
+    kind: 'operation',
+    access: 'user',
+    extension: 'custom_volume_backup',
+    query: ScopeQuery,
+  }),
+  'storage-volume-backups.export': defineRoute({
+    id: 'storage-volume-backups.export',
+    method: 'GET',
+    path: '/1.0/storage-pools/:pool/volumes/:type/:volume/backups/:backup/export',
+    kind: 'raw',
+    access: 'user',
+    extension: 'custom_volume_backup',
+    query: ScopeQuery,
+  }),
+} as const;
