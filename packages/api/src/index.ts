@@ -1,3 +1,6 @@
+export * from './check.ts';
+export * from './envelope.ts';
+export * from './error-codes.ts';
 export * from './resources/certificate.ts';
 export * from './resources/cluster.ts';
 export * from './resources/common.ts';
@@ -27,5 +30,3 @@ export * from './resources/storage-volume-snapshot.ts';
 export * from './resources/storage-volume.ts';
 export * from './resources/warning.ts';
 export * from './routes.ts';
-export * from './envelope.ts';
-export * from './error-codes.ts';
