@@ -1,0 +1,27 @@
+#!/usr/bin/env node
+// Enforces the import table of the house; fails also when it looked at fewer files than there are rooms.
+import { readFileSync, readdirSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { ROOMS, roomOf, violations } from './lib/layers.mjs';
+import { ROOT } from './lib/process.mjs';
+
+function sources() {
+  return readdirSync(join(ROOT, 'packages'))
+    .flatMap((name) => {
+      const folder = join(ROOT, 'packages', name, 'src');
+      return readdirSync(folder, { recursive: true, withFileTypes: true }).map((entry) => [entry, folder]);
+    })
+    .filter(([entry]) => entry.isFile() && /\.tsx?$/u.test(entry.name) && !/\.test\.tsx?$/u.test(entry.name))
+    .map(([entry, folder]) => relative(ROOT, join(entry.parentPath ?? entry.path ?? folder, entry.name)));
+}
+
+const files = sources();
+const found = files.flatMap((path) => violations(path, readFileSync(join(ROOT, path), 'utf8')));
+const rooms = new Set(files.map((path) => roomOf(path)?.name));
+for (const line of found) console.error(line);
+if (files.length < 50 || rooms.size < ROOMS.length - 1) {
+  console.error(`layering looked at only ${files.length} files in ${rooms.size} rooms: it cannot have seen the tree`);
+  process.exit(1);
+}
+console.log(`layering: ${files.length} files in ${rooms.size} rooms, ${found.length} forbidden imports`);
+process.exit(found.length > 0 ? 1 : 0);
