@@ -41,18 +41,21 @@ export function pass(argv, options = {}) {
 }
 
 /**
- * Runs a program and keeps what it says.
+ * Runs a program and keeps what it says; `onLine` hears its stderr as it comes.
  * @param {string[]} argv
- * @param {{env?: NodeJS.ProcessEnv, cwd?: string}} [options]
+ * @param {{env?: NodeJS.ProcessEnv, cwd?: string, onLine?: (line: string) => void}} [options]
  * @returns {Promise<{code: number, stdout: string, stderr: string}>}
  */
-export function capture(argv, options = {}) {
+export function capture(argv, { onLine, ...options } = {}) {
   const [program = '', ...args] = argv;
   return new Promise((resolve) => {
     const child = spawn(program, args, { cwd: ROOT, env: toolEnv(), ...options, stdio: ['ignore', 'pipe', 'pipe'] });
     const out = { stdout: '', stderr: '' };
     child.stdout.setEncoding('utf8').on('data', (text) => (out.stdout += text));
-    child.stderr.setEncoding('utf8').on('data', (text) => (out.stderr += text));
+    child.stderr.setEncoding('utf8').on('data', (text) => {
+      out.stderr += text;
+      onLine?.(text.trim().split('\n').at(-1) ?? '');
+    });
     child.once('error', (error) => resolve({ code: 127, stdout: out.stdout, stderr: error.message }));
     child.once('close', (code) => resolve({ code: code ?? 128, ...out }));
   });
@@ -61,7 +64,7 @@ export function capture(argv, options = {}) {
 /**
  * As `capture`, but a failure throws with the end of what the program said.
  * @param {string[]} argv
- * @param {{env?: NodeJS.ProcessEnv, cwd?: string}} [options]
+ * @param {{env?: NodeJS.ProcessEnv, cwd?: string, onLine?: (line: string) => void}} [options]
  */
 export async function must(argv, options = {}) {
   const result = await capture(argv, options);
