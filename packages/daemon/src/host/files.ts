@@ -1,0 +1,234 @@
+import { close, constants, fstat } from 'node:fs';
+import { chmod, type FileHandle, mkdir, open, readdir, rename, stat } from 'node:fs/promises';
+import { basename, dirname } from 'node:path';
+import { promisify } from 'node:util';
+import { run } from './run.ts';
+import {
+  AT_FDCWD,
+  AT_REMOVEDIR,
+  errnoOf,
+  fchownat,
+  mkdirat,
+  O_PATH,
+  openat2,
+  RESOLVE_IN_ROOT,
+  readlinkat,
+  SyscallError,
+  symlinkat,
+  unlinkat,
+} from './syscalls.ts';
+
+const closeFd = promisify(close);
+
+export type FileKind = 'file' | 'directory' | 'symlink' | 'other';
+
+export interface FileStat {
+  readonly kind: FileKind;
+  readonly uid: number;
+  readonly gid: number;
+  /** Permission bits. */
+  readonly mode: number;
+  readonly size: number;
+}
+
+export interface CreateOptions {
+  readonly mode: number;
+  readonly uid: number;
+  readonly gid: number;
+}
+
+/**
+ * Files below a folder whose content a guest controls. Every path is resolved by the kernel as if the folder were
+ * the root (`openat2(RESOLVE_IN_ROOT)`): links and `..` cannot leave it, also while a guest changes it.
+ * Errors carry the errno's name in `code`.
+ */
+export class GuestRoot implements AsyncDisposable {
+  readonly #fd: number;
+  #closed = false;
+
+  private constructor(fd: number) {
+    this.#fd = fd;
+  }
+
+  static async open(path: string): Promise<GuestRoot> {
+    return new GuestRoot(await openat2(AT_FDCWD, path, { flags: O_PATH | constants.O_DIRECTORY, resolve: 0 }));
+  }
+
+  /** The last component is followed when it is a link, inside the root. */
+  stat(path: string): Promise<FileStat> {
+    return this.#with(path, O_PATH, (fd) => statFd(fd));
+  }
+
+  lstat(path: string): Promise<FileStat> {
+    return this.#with(path, O_PATH | constants.O_NOFOLLOW, (fd) => statFd(fd));
+  }
+
+  readlink(path: string): Promise<string> {
+    return this.#with(path, O_PATH | constants.O_NOFOLLOW, async (fd) => readlinkat(fd, ''));
+  }
+
+  list(path: string): Promise<string[]> {
+    return this.#with(path, O_PATH | constants.O_DIRECTORY, (fd) => readdir(fdPath(fd)));
+  }
+
+  /** An existing regular file; anything else is refused with EINVAL, so that no fifo or device is ever opened. */
+  openFile(path: string, flags: number): Promise<FileHandle> {
+    return this.#with(path, O_PATH, async (fd) => {
+      if ((await statFd(fd)).kind !== 'file') throw new SyscallError('open', EINVAL, path);
+      return open(fdPath(fd), flags);
+    });
+  }
+
+  /** A new regular file, open for writing. @throws EEXIST when there is anything at `path`, a link included. */
+  async createFile(path: string, options: CreateOptions): Promise<FileHandle> {
+    const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
+    const fd = await openat2(this.#fd, path, { flags, mode: 0o600, resolve: RESOLVE_IN_ROOT });
+    try {
+      const handle = await open(fdPath(fd), constants.O_WRONLY);
+      await handle.chown(options.uid, options.gid);
+      await handle.chmod(options.mode);
+      return handle;
+    } finally {
+      await closeFd(fd);
+    }
+  }
+
+  mkdir(path: string, options: CreateOptions): Promise<void> {
+    return this.#inParent(path, async (parent, name) => {
+      await mkdirat(parent, name, options.mode);
+      await fchownat(parent, name, options);
+    });
+  }
+
+  symlink(path: string, target: string, owner: { readonly uid: number; readonly gid: number }): Promise<void> {
+    return this.#inParent(path, async (parent, name) => {
+      await symlinkat(target, parent, name);
+      await fchownat(parent, name, owner);
+    });
+  }
+
+  /** A file, a link or an empty folder. */
+  remove(path: string): Promise<void> {
+    return this.#inParent(path, async (parent, name) => {
+      try {
+        await unlinkat(parent, name, 0);
+      } catch (error) {
+        if (errnoOf(error) !== 'EISDIR') throw error;
+        await unlinkat(parent, name, AT_REMOVEDIR);
+      }
+    });
+  }
+
+  /** Owner of the entry itself; a link is not followed. */
+  lchown(path: string, owner: { readonly uid: number; readonly gid: number }): Promise<void> {
+    return this.#with(path, O_PATH | constants.O_NOFOLLOW, async (fd) => {
+      await fchownat(fd, '', owner);
+    });
+  }
+
+  /** Permission bits of a file or folder, links followed inside the root. */
+  chmod(path: string, mode: number): Promise<void> {
+    return this.#with(path, O_PATH, async (fd) => {
+      await chmod(fdPath(fd), mode);
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    await closeFd(this.#fd);
+  }
+
+  async #with<T>(path: string, flags: number, use: (fd: number) => Promise<T>): Promise<T> {
+    const fd = await openat2(this.#fd, path === '' ? '.' : path, { flags, resolve: RESOLVE_IN_ROOT });
+    try {
+      return await use(fd);
+    } finally {
+      await closeFd(fd);
+    }
+  }
+
+  #inParent(path: string, use: (parent: number, name: string) => Promise<void>): Promise<void> {
+    const name = basename(path);
+    if (name === '' || name === '.' || name === '..') throw new SyscallError('open', EINVAL, path);
+    return this.#with(dirname(path), O_PATH | constants.O_DIRECTORY, (fd) => use(fd, name));
+  }
+}
+
+const EINVAL = 22;
+
+/** Names the exact inode behind a descriptor: nothing is resolved again. */
+function fdPath(fd: number): string {
+  return `/proc/self/fd/${fd}`;
+}
+
+async function statFd(fd: number): Promise<FileStat> {
+  // stat() of a link's descriptor through /proc follows the link's text; fstat does not.
+  const found = await promisify(fstat)(fd);
+  const kind = found.isFile()
+    ? 'file'
+    : found.isDirectory()
+      ? 'directory'
+      : found.isSymbolicLink()
+        ? 'symlink'
+        : 'other';
+  return { kind, uid: found.uid, gid: found.gid, mode: found.mode & 0o7777, size: found.size };
+}
+
+export async function pathExists(path: string): Promise<boolean> {
+  try {
+    await stat(path);
+    return true;
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT' || errnoOf(error) === 'ENOTDIR') return false;
+    throw error;
+  }
+}
+
+/** Replaces the file in one step and waits until the disk has it. */
+export async function writeFileAtomic(path: string, content: string, mode = 0o600): Promise<void> {
+  const temporary = `${path}.new`;
+  const handle = await open(temporary, 'w', mode);
+  try {
+    await handle.writeFile(content);
+    await handle.datasync();
+  } finally {
+    await handle.close();
+  }
+  await rename(temporary, path);
+}
+
+/** Removes the tree at `path` without following links or entering other mounts. Absent = no effect. */
+export async function removeTree(path: string, signal?: AbortSignal): Promise<void> {
+  await run('rm', ['-rf', '--one-file-system', '--', path], {
+    timeout: 3_600_000,
+    ...(signal === undefined ? {} : { signal }),
+  });
+}
+
+export interface CopyTreeOptions {
+  /** `always` fails where the file system cannot share blocks. */
+  readonly reflink?: 'auto' | 'always' | 'never';
+  /** The source may change meanwhile: files that vanish are left out. */
+  readonly live?: boolean;
+  readonly signal?: AbortSignal | undefined;
+  /** Mounts below the source are left out; default true. */
+  readonly oneFileSystem?: boolean;
+}
+
+/**
+ * Content of folder `source` into folder `target` (made when absent) with owners, modes, times, links, hard links,
+ * ACLs, extended attributes, device nodes and holes. Links are copied, never followed.
+ */
+export async function copyTree(source: string, target: string, options: CopyTreeOptions = {}): Promise<void> {
+  await mkdir(target, { recursive: true });
+  const limits = { timeout: 24 * 3_600_000, ...(options.signal === undefined ? {} : { signal: options.signal }) };
+  if (options.live === true) {
+    const args = ['-aHAXS', '--numeric-ids', '--devices', '--delete', '--one-file-system', '--', `${source}/`, target];
+    await run('rsync', args, { ...limits, ok: [0, 24] });
+    return;
+  }
+  const args = ['-a', `--reflink=${options.reflink ?? 'auto'}`, '--sparse=auto', '-T'];
+  if (options.oneFileSystem !== false) args.push('-x');
+  await run('cp', [...args, '--', source, target], limits);
+}
