@@ -148,10 +148,10 @@ export class GuestRoot implements AsyncDisposable {
     }
   }
 
-  #inParent(path: string, use: (parent: number, name: string) => Promise<void>): Promise<void> {
+  async #inParent(path: string, use: (parent: number, name: string) => Promise<void>): Promise<void> {
     const name = basename(path);
     if (name === '' || name === '.' || name === '..') throw new SyscallError('open', EINVAL, path);
-    return this.#with(dirname(path), O_PATH | constants.O_DIRECTORY, (fd) => use(fd, name));
+    await this.#with(dirname(path), O_PATH | constants.O_DIRECTORY, (fd) => use(fd, name));
   }
 }
 
