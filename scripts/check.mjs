@@ -27,7 +27,7 @@ const STAGES = [
   ['lint', () => pass(['oxlint', '--type-aware', '--quiet'])],
   ['types', types],
   ['layering', () => pass(['node', 'scripts/layering.mjs'])],
-  ['unused code', () => pass(['knip', '--no-progress'])],
+  ['unused code', () => pass(['knip', '--no-progress', '--no-config-hints'])],
 ];
 
 /**

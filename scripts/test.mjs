@@ -11,9 +11,10 @@ import { emptySummary, finalLine, slowestFiles } from './lib/summary.mjs';
 const steps = new Steps();
 const failedStages = [];
 
-async function stage(name, work) {
+/** Runs a stage; a failure is told, counted, and does not keep the rest from running. */
+async function guard(name, work) {
   try {
-    return await steps.run(name, work);
+    return await work();
   } catch (error) {
     console.error(error.message);
     failedStages.push(name);
@@ -25,7 +26,9 @@ async function stage(name, work) {
 async function prepareHost() {
   const missing = missingFeatures(readHostFacts());
   if (missing.length > 0) return missing;
-  await stage('Debian packages', (say) => installMissing([...RUNTIME, ...TESTS], say));
+  await guard('Debian packages', () =>
+    steps.run('Debian packages', (say) => installMissing([...RUNTIME, ...TESTS], say)),
+  );
   return probeKernel();
 }
 
@@ -54,13 +57,14 @@ function report(summaries, started) {
 async function main() {
   const started = Date.now();
   const missing = await prepareHost();
-  if ((await stage('npm packages', ensureModules)) === undefined) return [emptySummary(1)];
+  if ((await guard('npm packages', () => steps.run('npm packages', ensureModules))) === undefined)
+    return [emptySummary(1)];
   const { check } = await import('./check.mjs');
   const { build } = await import('./build.mjs');
   const checked = await check();
   steps.timings.push(...checked.timings);
   failedStages.push(...checked.failed);
-  await stage('build', () => build(steps));
+  await guard('build', () => build(steps));
   const start = Date.now();
   const host = await runHostTests(missing);
   steps.timings.push({ name: 'host tests', ms: Date.now() - start });

@@ -5,9 +5,10 @@ import { fileURLToPath } from 'node:url';
 /** The repository's root folder. */
 export const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 
-/** The environment in which the workspace's own Node and tools come first. */
+/** The environment in which the workspace's own Node and tools come first; without colours where nobody sees them. */
 export function toolEnv(env = process.env) {
-  return { ...env, PATH: `${join(ROOT, 'node_modules', '.bin')}:${env.PATH ?? ''}` };
+  const plain = process.stdout.isTTY ? {} : { NO_COLOR: '1' };
+  return { ...plain, ...env, PATH: `${join(ROOT, 'node_modules', '.bin')}:${env.PATH ?? ''}` };
 }
 
 /** The environment without the workspace's tools: for npm itself, which replaces them. */
