@@ -1,3 +1,7 @@
+import type { HostInterface } from '../../host/interface-types.ts';
+
+export type { HostInterface, HostInterfaces } from '../../host/interface-types.ts';
+
 /** A network as the driver needs it. */
 export interface NetworkSpec {
   readonly name: string;
@@ -22,23 +26,6 @@ export interface Lease {
   readonly type: 'static' | 'dynamic' | 'gateway';
 }
 
-export interface HostInterface {
-  readonly addresses: readonly { readonly family: 'inet' | 'inet6'; readonly address: string; readonly netmask: string; readonly scope: string }[];
-  readonly counters: { readonly bytesReceived: number; readonly bytesSent: number; readonly packetsReceived: number; readonly packetsSent: number };
-  readonly hwaddr: string;
-  readonly mtu: number;
-  readonly state: 'up' | 'down';
-  readonly type: string;
-  readonly bridge?: {
-    readonly id: string;
-    readonly stp: boolean;
-    readonly forwardDelay: number;
-    readonly vlanDefault: number;
-    readonly vlanFiltering: boolean;
-    readonly upperDevices: readonly string[];
-  };
-}
-
 export interface NetworkDriver {
   readonly type: string;
   probe(): Promise<{ supported: boolean; reason?: string }>;
@@ -57,12 +44,24 @@ export interface NetworkDriver {
   leases(spec: NetworkSpec, reservations: readonly Reservation[]): Promise<readonly Lease[]>;
   /** The host interface; undefined when it does not exist. Reads kernel files, starts no process. */
   state(name: string): Promise<HostInterface | undefined>;
-  /** Stops helper processes (dnsmasq) only if `daemonStops` asks so; networks outlive the daemon. */
+  /** Lets go of timers; interfaces and DHCP servers outlive the daemon. */
   dispose(): Promise<void>;
 }
 
-/** Interfaces of the host that Keelson does not manage, for `GET /1.0/networks`. */
-export interface HostInterfaces {
-  list(): Promise<readonly { name: string; type: 'physical' | 'bridge' | 'loopback' | 'bond' | 'vlan' | 'unknown' }[]>;
-  state(name: string): Promise<HostInterface | undefined>;
+/** What a guest may send through one nic. */
+export interface NicFilter {
+  /** Host side interface. */
+  readonly hostName: string;
+  readonly hwaddr: string;
+  /** The only IPv4 source address; undefined = any. */
+  readonly ipv4: string | undefined;
+  /** The only global IPv6 source address; undefined = any. */
+  readonly ipv6: string | undefined;
+}
+
+export interface NicFilters {
+  /** May be called before the interface exists; replaces an earlier filter of the same nic. */
+  apply(filter: NicFilter): Promise<void>;
+  /** Idempotent. */
+  remove(hostName: string): Promise<void>;
 }

@@ -1,0 +1,99 @@
+import type { Reservation } from '../../drivers/network/contract.ts';
+import type { Collection } from '../../state/collection.ts';
+import type { InstanceRecord } from '../../state/records/instance.ts';
+import type { ProfileRecord } from '../../state/records/profile.ts';
+
+type Devices = Readonly<Record<string, Readonly<Record<string, string>>>>;
+
+/** Network a device plugs into: `network`, or the `parent` of an old-style nic. */
+export function networkOf(device: Readonly<Record<string, string>>): string | undefined {
+  if (device['type'] !== 'nic') return undefined;
+  return device['network'] || device['parent'] || undefined;
+}
+
+/** Devices of an instance with its profiles applied in order, local ones last. */
+export function expandDevices(
+  instance: InstanceRecord,
+  profiles: (name: string) => ProfileRecord | undefined,
+): Devices {
+  const expanded: Record<string, Readonly<Record<string, string>>> = {};
+  for (const name of instance.profiles) Object.assign(expanded, profiles(name)?.devices ?? {});
+  return Object.assign(expanded, instance.devices);
+}
+
+/**
+ * Who uses which network, from the records in memory. The answer is kept until a record changes, so that a list of
+ * networks costs nothing per network.
+ */
+export class NetworkUsage {
+  readonly #instances: Collection<InstanceRecord>;
+  readonly #profiles: Collection<ProfileRecord>;
+  #cached:
+    | { instances: number; profiles: number; users: Map<string, string[]>; reservations: Map<string, Reservation[]> }
+    | undefined;
+
+  constructor(instances: Collection<InstanceRecord>, profiles: Collection<ProfileRecord>) {
+    this.#instances = instances;
+    this.#profiles = profiles;
+  }
+
+  /** URLs of the profiles and instances that use the network, as `used_by` shows them. */
+  users(network: string): readonly string[] {
+    return this.#index().users.get(network) ?? [];
+  }
+
+  /** Nics on the network that DHCP should know: those with a hardware address. */
+  reservations(network: string): readonly Reservation[] {
+    return this.#index().reservations.get(network) ?? [];
+  }
+
+  #index(): { users: Map<string, string[]>; reservations: Map<string, Reservation[]> } {
+    const now = { instances: this.#instances.revision, profiles: this.#profiles.revision };
+    if (this.#cached?.instances === now.instances && this.#cached.profiles === now.profiles) return this.#cached;
+    const users = new Map<string, string[]>();
+    const reservations = new Map<string, Reservation[]>();
+    for (const { value } of this.#profiles.list()) {
+      for (const network of networksOf(value.devices)) push(users, network, url('profiles', value.project, value.name));
+    }
+    for (const { value } of this.#instances.list()) {
+      const devices = expandDevices(value, (name) => this.#profiles.get(`${value.project}/${name}`)?.value);
+      for (const network of networksOf(devices)) push(users, network, url('instances', value.project, value.name));
+      for (const [name, device] of Object.entries(devices)) {
+        const network = networkOf(device);
+        const hwaddr = device['hwaddr'] || value.config[`volatile.${name}.hwaddr`];
+        if (network === undefined || hwaddr === undefined || hwaddr === '') continue;
+        push(reservations, network, {
+          instance: value.name,
+          project: value.project,
+          hwaddr,
+          ipv4: address(device['ipv4.address']),
+          ipv6: address(device['ipv6.address']),
+        });
+      }
+    }
+    this.#cached = { ...now, users, reservations };
+    return this.#cached;
+  }
+}
+
+function address(value: string | undefined): string | undefined {
+  return value === undefined || value === '' || value === 'none' ? undefined : value;
+}
+
+function networksOf(devices: Devices): Set<string> {
+  return new Set(
+    Object.values(devices)
+      .map(networkOf)
+      .filter((name) => name !== undefined),
+  );
+}
+
+function push<T>(map: Map<string, T[]>, key: string, value: T): void {
+  const list = map.get(key);
+  if (list === undefined) map.set(key, [value]);
+  else list.push(value);
+}
+
+function url(noun: string, project: string, name: string): string {
+  return `/1.0/${noun}/${encodeURIComponent(name)}${project === 'default' ? '' : `?project=${encodeURIComponent(project)}`}`;
+}
