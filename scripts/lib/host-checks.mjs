@@ -32,7 +32,11 @@ function machine(facts) {
     missing.push({ what: 'Debian', why: 'apt-get and dpkg are not there', remedy: 'use Debian 12 or newer' });
   }
   if (facts.uid !== 0) {
-    missing.push({ what: 'root', why: `running as user ${facts.uid}`, remedy: 'run it as root, for example with sudo' });
+    missing.push({
+      what: 'root',
+      why: `running as user ${facts.uid}`,
+      remedy: 'run it as root, for example with sudo',
+    });
   }
   return missing;
 }
