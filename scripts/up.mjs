@@ -1,13 +1,14 @@
 #!/usr/bin/env node
 // From a fresh machine to a running container. Every step looks first and does nothing when there is nothing to do.
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { apiOf, ensureDaemon, stateFolder } from './lib/daemon-process.mjs';
 import * as first from './lib/first-container.mjs';
 import { describeMissing, missingFeatures } from './lib/host-checks.mjs';
 import { probeKernel, readHostFacts } from './lib/host-facts.mjs';
 import { ensureModules } from './lib/npm-step.mjs';
 import { RUNTIME, installMissing } from './lib/packages.mjs';
-import { capture, must } from './lib/process.mjs';
+import { ROOT, capture, must } from './lib/process.mjs';
 import { Steps } from './lib/progress.mjs';
 import { planSubid } from './lib/subid.mjs';
 
@@ -80,17 +81,17 @@ async function launchFirst() {
 }
 
 function next({ address, says, alias }) {
-  const dir = folder === '/var/lib/keelson' ? '' : `KEELSON_DIR=${folder} `;
-  const cli = `${dir}npx keelson`;
+  const state = folder === '/var/lib/keelson' ? '' : `\n  export KEELSON_DIR=${folder}`;
   console.log(`
 Container first runs at ${address} and says: ${says}
 
 What to type next:
-  ${cli} shell first              a shell inside
-  ${cli} list                     what is running
-  ${cli} launch ${alias} second
+  export PATH=${join(ROOT, 'bin')}:$PATH${state}
+  keelson shell first             a shell inside
+  keelson list                    what is running
+  keelson launch ${alias} second
   LXD_DIR=${folder} lxc list      the LXD client, if it is installed
-  npm run down                            stops the daemon; containers go on running`);
+  npm run down                    stops the daemon; containers go on running`);
 }
 
 try {
