@@ -68,6 +68,7 @@ export function readHostFacts() {
  * @returns {Promise<import('./host-checks.mjs').Missing[]>}
  */
 export async function probeKernel() {
+  /** @type {[string, string[], string][]} */
   const probes = [
     ['user namespaces', ['unshare', '--user', 'true'], 'allow user namespaces: sysctl user.max_user_namespaces=15000'],
     ['veth network interfaces', ['unshare', '--net', 'ip', 'link', 'add', 'k0', 'type', 'veth', 'peer', 'name', 'k1'],
