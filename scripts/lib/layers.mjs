@@ -12,8 +12,19 @@ export const ROOMS = [
   { name: 'testkit', match: /^packages\/testkit\//u, may: '*' },
   { name: 'main', match: /^packages\/daemon\/src\/[^/]+\.ts$/u, may: ['assembly', 'core', 'api'] },
   { name: 'assembly', match: /^packages\/daemon\/src\/assembly\//u, may: '*' },
-  { name: 'http', match: /^packages\/daemon\/src\/http\//u, may: ['core', 'api'], types: ['services'] },
-  { name: 'services', match: /^packages\/daemon\/src\/services\//u, may: ['driver-contract', 'state', 'core', 'api'] },
+  { name: 'http', match: /^packages\/daemon\/src\/http\//u, may: ['caller', 'core', 'api'], types: ['services'] },
+  // Who calls and in which project: pure words that door and office share.
+  {
+    name: 'caller',
+    match: /^packages\/daemon\/src\/services\/(?:certificates\/caller|projects\/scope)\.ts$/u,
+    may: ['core', 'api'],
+    types: ['services', 'state'],
+  },
+  {
+    name: 'services',
+    match: /^packages\/daemon\/src\/services\//u,
+    may: ['caller', 'driver-contract', 'state', 'core', 'api'],
+  },
   {
     name: 'driver-contract',
     match: /^packages\/daemon\/src\/drivers\/[^/]+\/(?:contract|(?:[^/]+-)?types)\.ts$/u,

@@ -40,6 +40,7 @@ describe('roomOf', () => {
 describe('violations', () => {
   test.each([
     [daemon('http/routes/a.ts'), "import type { X } from '../../services/a/contract.ts';"],
+    [daemon('http/access.ts'), "import { isAdmin } from '../services/certificates/caller.ts';"],
     [daemon('services/a/b.ts'), "import type { D } from '../../drivers/storage/contract.ts';"],
     [daemon('services/a/b.ts'), "import { s } from '../../state/store.ts';"],
     [daemon('drivers/storage/dir/pool.ts'), "import { m } from '../../../host/mounts.ts';"],
@@ -57,6 +58,7 @@ describe('violations', () => {
       /may not import driver/u,
     ],
     [daemon('services/a/b.ts'), "import { p } from '../../drivers/storage/dir/pool.ts';", /may not import driver/u],
+    [daemon('services/projects/scope.ts'), "import { s } from '../../state/store.ts';", /only types of state/u],
     [daemon('services/a/b.ts'), "import { run } from '../../host/run.ts';", /may not import host/u],
     [daemon('services/a/b.ts'), "import { spawn } from 'node:child_process';", /start processes/u],
     [daemon('drivers/storage/dir/pool.ts'), "import type { N } from '../../network/contract.ts';", /another kind/u],
