@@ -132,7 +132,11 @@ export class LedgerCollection<T> implements Collection<T> {
   }
 
   /** Puts a document of the store (undefined: deleted) into the view; the result tells the subscribers. */
-  apply(key: string, document: { readonly value: unknown; readonly revision: number } | undefined, at?: number): Effect {
+  apply(
+    key: string,
+    document: { readonly value: unknown; readonly revision: number } | undefined,
+    at?: number,
+  ): Effect {
     const id = key.slice(this.prefix.length);
     const before = this.#entries.get(id);
     this.#revision = Math.max(this.#revision, at ?? document?.revision ?? 0);
@@ -147,7 +151,10 @@ export class LedgerCollection<T> implements Collection<T> {
     if (document === undefined) {
       this.#entries.delete(id);
     } else {
-      this.#entries.set(id, Object.freeze({ key, value: deepFreeze(document.value) as T, revision: document.revision }));
+      this.#entries.set(
+        id,
+        Object.freeze({ key, value: deepFreeze(document.value) as T, revision: document.revision }),
+      );
     }
     const after = this.#entries.get(id)?.value;
     return () => this.#notify({ id, before: before?.value, after });

@@ -49,7 +49,9 @@ describe('ledger', () => {
 
   it('refuses to create what exists and to update what does not', async () => {
     await expect(things().create('old', { n: 1 })).rejects.toSatisfy((error) => isKeelsonError(error, 'conflict'));
-    await expect(things().update('none', (value) => value)).rejects.toSatisfy((error) => isKeelsonError(error, 'not-found'));
+    await expect(things().update('none', (value) => value)).rejects.toSatisfy((error) =>
+      isKeelsonError(error, 'not-found'),
+    );
   });
 
   it('hands out one collection per prefix and keeps prefixes apart', async () => {
@@ -62,7 +64,10 @@ describe('ledger', () => {
     for (const id of ['p2/a', 'p1/b', 'p1/a', 'p10/a']) {
       await things().create(id, { n: 1 });
     }
-    const ids = (prefix?: string) => things().list(prefix).map((entry) => entry.key.slice('/things/'.length));
+    const ids = (prefix?: string) =>
+      things()
+        .list(prefix)
+        .map((entry) => entry.key.slice('/things/'.length));
     expect(ids()).toEqual(['old', 'p1/a', 'p1/b', 'p10/a', 'p2/a']);
     expect(ids('p1/')).toEqual(['p1/a', 'p1/b']);
     const [first, other, revision] = [things().list('p1/'), things().list('p2/'), things().revision];
@@ -134,8 +139,14 @@ describe('ledger', () => {
   it('checks records across collections', async () => {
     const others = ledger.collection<Thing>('/others/');
     const entry = things().get('old');
-    await ledger.transact([things().unchanged('old', entry), others.unchanged('x', undefined)], [others.put('x', { n: 1 })]);
-    const again = ledger.transact([others.unchanged('x', undefined)], [others.put('x', { n: 2 }), things().remove('old')]);
+    await ledger.transact(
+      [things().unchanged('old', entry), others.unchanged('x', undefined)],
+      [others.put('x', { n: 1 })],
+    );
+    const again = ledger.transact(
+      [others.unchanged('x', undefined)],
+      [others.put('x', { n: 2 }), things().remove('old')],
+    );
     await expect(again).rejects.toSatisfy((error) => isKeelsonError(error, 'conflict'));
     expect(things().get('old')).toBe(entry);
   });
@@ -164,7 +175,10 @@ describe('ledger', () => {
     await short.transact([], [{ type: 'delete', key: '/things/gone' }]);
     await short.transact([], [{ type: 'put', key: '/things/new', value: { n: 2 } }]);
     await eventually(() => seen.length === 2);
-    expect(seen).toEqual([['gone', undefined], ['new', 2]]);
+    expect(seen).toEqual([
+      ['gone', undefined],
+      ['new', 2],
+    ]);
     await lagging[Symbol.asyncDispose]();
     await short[Symbol.asyncDispose]();
   });

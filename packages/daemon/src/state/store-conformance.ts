@@ -84,7 +84,10 @@ function describeDocuments(create: Create): void {
 
   it('lists by prefix, sorted by key, and not what only looks alike', async () => {
     const store = await create();
-    await commit(store, ...['/p/b', '/p/a', '/p', '/p/', '/p0', '/p/a/z', '/pp/a', '/p/~', '/p/ä', '/o/z'].map((key) => put(key, 1)));
+    await commit(
+      store,
+      ...['/p/b', '/p/a', '/p', '/p/', '/p0', '/p/a/z', '/pp/a', '/p/~', '/p/ä', '/o/z'].map((key) => put(key, 1)),
+    );
     expect(await keys(store, '/p/')).toEqual(['/p/', '/p/a', '/p/a/z', '/p/b', '/p/~', '/p/ä']);
     expect(await keys(store, '/p/a')).toEqual(['/p/a', '/p/a/z']);
     expect(await keys(store, '/none/')).toEqual([]);
@@ -262,7 +265,9 @@ function describeLife(create: Create): void {
     expect([one.lost.aborted, two.lost.aborted]).toEqual([true, false]);
     await store[Symbol.asyncDispose]();
     expect(two.lost.aborted).toBe(true);
-    await expect(create().then((other) => other.lease(0))).rejects.toSatisfy((error) => isKeelsonError(error, 'bad-request'));
+    await expect(create().then((other) => other.lease(0))).rejects.toSatisfy((error) =>
+      isKeelsonError(error, 'bad-request'),
+    );
   });
 
   it('refuses everything after dispose, and ends its watches', async () => {
@@ -325,7 +330,9 @@ function describeModel(create: Create): void {
             }
           }
         }
-        const wanted = [...model].map(([key, document]) => ({ key, ...document })).sort((a, b) => (a.key < b.key ? -1 : 1));
+        const wanted = [...model]
+          .map(([key, document]) => ({ key, ...document }))
+          .sort((a, b) => (a.key < b.key ? -1 : 1));
         expect(await store.list('/')).toEqual({ entries: wanted, revision });
         expect(await replay(store, changes)).toEqual(new Map(wanted.map(({ key, value }) => [key, value])));
         await store[Symbol.asyncDispose]();

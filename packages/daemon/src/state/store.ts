@@ -15,9 +15,7 @@ export type Write =
   | { readonly type: 'put'; readonly key: string; readonly value: unknown }
   | { readonly type: 'delete'; readonly key: string };
 
-export type TransactResult =
-  | { readonly committed: true; readonly revision: number }
-  | { readonly committed: false };
+export type TransactResult = { readonly committed: true; readonly revision: number } | { readonly committed: false };
 
 /** One committed write. Changes of one transaction share a revision and arrive together and in order. */
 export interface Change {

@@ -111,13 +111,23 @@ export interface GuestMetrics {
   /** Nanoseconds. */
   readonly cpuUsage: number;
   /** Bytes. */
-  readonly memory: { readonly usage: number; readonly usagePeak: number; readonly swapUsage: number; readonly swapUsagePeak: number };
+  readonly memory: {
+    readonly usage: number;
+    readonly usagePeak: number;
+    readonly swapUsage: number;
+    readonly swapUsagePeak: number;
+  };
   readonly processes: number;
   readonly network: Readonly<Record<string, GuestInterface>>;
 }
 
 export interface GuestInterface {
-  readonly addresses: readonly { readonly family: 'inet' | 'inet6'; readonly address: string; readonly netmask: string; readonly scope: 'local' | 'link' | 'global' }[];
+  readonly addresses: readonly {
+    readonly family: 'inet' | 'inet6';
+    readonly address: string;
+    readonly netmask: string;
+    readonly scope: 'local' | 'link' | 'global';
+  }[];
   readonly counters: {
     readonly bytesReceived: number;
     readonly bytesSent: number;

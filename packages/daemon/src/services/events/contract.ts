@@ -31,5 +31,8 @@ export interface Events {
   operation(project: string, record: unknown): void;
   logging(metadata: unknown): void;
   /** Called for every event after the call; `since` replays the kept ones with a larger sequence first. */
-  subscribe(listener: (event: Event) => void, options?: { readonly types?: readonly EventType[]; readonly project?: string; readonly since?: number }): () => void;
+  subscribe(
+    listener: (event: Event) => void,
+    options?: { readonly types?: readonly EventType[]; readonly project?: string; readonly since?: number },
+  ): () => void;
 }

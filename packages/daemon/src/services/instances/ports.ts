@@ -18,11 +18,23 @@ export interface RootVolume {
 /** What the instances service needs from storage. Every method keeps volume records in step with the pool. */
 export interface InstanceStorage {
   /** Root volume from a cached image (the image volume is made on first use). `size`: bytes or undefined. */
-  createFromImage(root: RootVolume, image: ImageRecord, options: { size: number | undefined; clone?: CloneMode } & ProgressOptions): Promise<void>;
+  createFromImage(
+    root: RootVolume,
+    image: ImageRecord,
+    options: { size: number | undefined; clone?: CloneMode } & ProgressOptions,
+  ): Promise<void>;
   /** Empty root (source none), or filled by `fill` with guest ids. */
-  createFilled(root: RootVolume, options: { size: number | undefined }, fill?: (path: string) => Promise<void>): Promise<void>;
+  createFilled(
+    root: RootVolume,
+    options: { size: number | undefined },
+    fill?: (path: string) => Promise<void>,
+  ): Promise<void>;
   /** From another instance or its snapshot, in the same or another pool. `snapshots`: those to copy along, oldest first. */
-  copy(source: RootVolume & { readonly snapshot?: string }, target: RootVolume, options: { snapshots: readonly string[] } & ProgressOptions): Promise<void>;
+  copy(
+    source: RootVolume & { readonly snapshot?: string },
+    target: RootVolume,
+    options: { snapshots: readonly string[] } & ProgressOptions,
+  ): Promise<void>;
   rename(root: RootVolume, newName: string): Promise<void>;
   /** With its snapshots; absent = no effect. */
   delete(root: RootVolume): Promise<void>;
@@ -38,7 +50,11 @@ export interface InstanceStorage {
   mountSnapshot(root: RootVolume, name: string): Promise<RootMount>;
   unmountSnapshot(root: RootVolume, name: string): Promise<void>;
   /** Host path of a custom volume for a disk device. @throws not-found naming the volume. */
-  mountCustom(pool: string, project: string, volume: string): Promise<{ path: string; block: boolean; shifted: boolean }>;
+  mountCustom(
+    pool: string,
+    project: string,
+    volume: string,
+  ): Promise<{ path: string; block: boolean; shifted: boolean }>;
   unmountCustom(pool: string, project: string, volume: string): Promise<void>;
   poolExists(pool: string): boolean;
 }
@@ -49,7 +65,12 @@ export interface InstanceImages {
    * Finds the image of an instance source in the project: alias, fingerprint (prefix), properties; from a remote server it
    * downloads. @throws not-found / bad-request with LXD's text.
    */
-  resolve(project: string, source: Readonly<Record<string, unknown>>, type: 'container' | 'virtual-machine', options: ProgressOptions): Promise<ImageRecord>;
+  resolve(
+    project: string,
+    source: Readonly<Record<string, unknown>>,
+    type: 'container' | 'virtual-machine',
+    options: ProgressOptions,
+  ): Promise<ImageRecord>;
   touch(project: string, fingerprint: string): Promise<void>;
   /** Image metadata.yaml `templates` part and template files, for instance start/create. */
   templates(image: ImageRecord): Promise<ImageTemplates>;
@@ -67,9 +88,19 @@ export interface InstanceNetworks {
   /** Checks a nic device (`network` or `nictype`+`parent`). @throws bad-request with LXD's text. */
   validateNic(project: string, device: Readonly<Record<string, string>>): void;
   /** Makes the host ready for this nic (reservation, filters) and says how to plug it. `volatile` holds hwaddr, host_name. */
-  prepareNic(instance: InstanceRecord, device: string, config: Readonly<Record<string, string>>, volatile: Readonly<Record<string, string>>): Promise<NicSpec>;
+  prepareNic(
+    instance: InstanceRecord,
+    device: string,
+    config: Readonly<Record<string, string>>,
+    volatile: Readonly<Record<string, string>>,
+  ): Promise<NicSpec>;
   /** After the guest stopped or the nic was detached. Idempotent. */
-  releaseNic(instance: InstanceRecord, device: string, config: Readonly<Record<string, string>>, volatile: Readonly<Record<string, string>>): Promise<void>;
+  releaseNic(
+    instance: InstanceRecord,
+    device: string,
+    config: Readonly<Record<string, string>>,
+    volatile: Readonly<Record<string, string>>,
+  ): Promise<void>;
   /** Nics of the instance changed or it was deleted/renamed: refresh DHCP reservations. */
   refreshReservations(network: string): Promise<void>;
 }

@@ -11,7 +11,10 @@ export interface OperationContext {
   /** Merges into the record's metadata and sends an operation event (at most ~10 a second reach the wire). */
   update(metadata: Readonly<Record<string, unknown>>): void;
   /** LXD's progress keys: `<stage>_progress` text, and the structured `progress` object. */
-  progress(stage: string, progress: { readonly bytes?: number; readonly percent?: number; readonly bytesPerSecond?: number }): void;
+  progress(
+    stage: string,
+    progress: { readonly bytes?: number; readonly percent?: number; readonly bytesPerSecond?: number },
+  ): void;
 }
 
 export interface OperationSpec {

@@ -46,7 +46,9 @@ export function prepareDatabase(database: DatabaseSync, file: string): void {
     database.exec(tables);
   } else if (found !== schemaVersion) {
     database.exec('ROLLBACK');
-    throw errors.unavailable(`The state database ${file} has schema version ${found}; this daemon reads ${schemaVersion}`);
+    throw errors.unavailable(
+      `The state database ${file} has schema version ${found}; this daemon reads ${schemaVersion}`,
+    );
   }
   database.exec('COMMIT');
 }

@@ -44,7 +44,9 @@ describe('sqlite files', () => {
     const [file, copy] = [newFile(), newFile()];
     await using store = await openSqliteStore({ file });
     await openSqliteStore({ file: copy }).then((other) => other[Symbol.asyncDispose]());
-    await Promise.all(Array.from({ length: 30 }, (_, index) => put(store, `/${String(index).padStart(2, '0')}`, index)));
+    await Promise.all(
+      Array.from({ length: 30 }, (_, index) => put(store, `/${String(index).padStart(2, '0')}`, index)),
+    );
     // What lies on the disk at this instant, as after a kill.
     await copyFile(file, copy);
     await copyFile(`${file}-wal`, `${copy}-wal`);
@@ -59,10 +61,13 @@ describe('sqlite files', () => {
     await put(store, '/a', 'kept');
     await copyFile(`${file}-wal`, `${copy}-wal`);
     const keptSize = (await stat(`${copy}-wal`)).size;
-    await store.transact([], [
-      { type: 'put', key: '/a', value: 'torn' },
-      { type: 'put', key: '/b', value: 'torn' },
-    ]);
+    await store.transact(
+      [],
+      [
+        { type: 'put', key: '/a', value: 'torn' },
+        { type: 'put', key: '/b', value: 'torn' },
+      ],
+    );
     await copyFile(file, copy);
     await copyFile(`${file}-wal`, `${copy}-wal`);
     await truncate(`${copy}-wal`, keptSize + 100);
