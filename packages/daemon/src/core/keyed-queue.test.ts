@@ -26,7 +26,8 @@ describe('KeyedQueue', () => {
 
   it('runs different keys at the same time', async () => {
     const queue = new KeyedQueue();
-    await queue.run({ exclusive: ['a'] }, () => queue.run({ exclusive: ['b'] }, turn));
+    const nested = queue.run({ exclusive: ['a'] }, () => queue.run({ exclusive: ['b'] }, turn));
+    await expect(nested).resolves.toBeUndefined();
   });
 
   it('lets shared holders in together and keeps an exclusive one out until they leave', async () => {

@@ -47,7 +47,7 @@ export function prepareDatabase(database: DatabaseSync, file: string): void {
   } else if (found !== schemaVersion) {
     database.exec('ROLLBACK');
     throw errors.unavailable(
-      `The state database ${file} has schema version ${found}; this daemon reads ${schemaVersion}`,
+      `The state database ${file} has schema version ${String(found)}; this daemon reads ${schemaVersion}`,
     );
   }
   database.exec('COMMIT');
