@@ -4,7 +4,7 @@ import { describeMissing, missingFeatures } from './lib/host-checks.mjs';
 import { probeKernel, readHostFacts } from './lib/host-facts.mjs';
 import { warnOfLeftovers } from './lib/leftovers.mjs';
 import { ensureModules } from './lib/npm-step.mjs';
-import { RUNTIME, TESTS, installMissing } from './lib/packages.mjs';
+import { RUNTIME, TESTS, installAvailable, installMissing } from './lib/packages.mjs';
 import { Steps } from './lib/progress.mjs';
 import { emptySummary, finalLine, slowestFiles } from './lib/summary.mjs';
 
@@ -26,9 +26,8 @@ async function guard(name, work) {
 async function prepareHost() {
   const missing = missingFeatures(readHostFacts());
   if (missing.length > 0) return missing;
-  await guard('Debian packages', () =>
-    steps.run('Debian packages', (say) => installMissing([...RUNTIME, ...TESTS], say)),
-  );
+  await guard('Debian packages', () => steps.run('Debian packages', (say) => installMissing(RUNTIME, say)));
+  await guard('packages of the tests', () => steps.run('packages of the tests', (say) => installAvailable(TESTS, say)));
   return probeKernel();
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { describeMissing, kernelAtLeast, missingFeatures } from './host-checks.mjs';
 import { controllersIn } from './host-facts.mjs';
-import { missingPackages } from './packages.mjs';
+import { availablePackages, missingPackages } from './packages.mjs';
 import { planSubid } from './subid.mjs';
 
 const options = ['OVERLAY_FS', 'USER_NS', 'VETH', 'BRIDGE', 'NF_TABLES'].map((name) => `CONFIG_${name}=m`);
@@ -52,6 +52,10 @@ test('controllersIn reads both cgroup layouts', () => {
 
 test('missingPackages takes only fully installed packages as there', () => {
   expect(missingPackages(['a', 'b', 'c', 'd'], 'a ii \nb rc \nd hi \n')).toEqual(['b', 'c']);
+});
+
+test('availablePackages takes what the archive offers', () => {
+  expect(availablePackages(['a', 'b'], '    a | 1.0-1 | http://mirror bookworm/main amd64 Packages\n')).toEqual(['a']);
 });
 
 describe('planSubid', () => {

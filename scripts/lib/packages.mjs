@@ -32,8 +32,10 @@ async function findMissing(wanted) {
   return missingPackages(wanted, query.stdout);
 }
 
+const APT = { env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } };
+
 /**
- * Installs what is missing and starts no service while doing so.
+ * Installs what is missing; a package this Debian does not have is a failure.
  * @param {readonly string[]} wanted
  * @param {(text: string) => void} say
  * @returns {Promise<string>}
@@ -41,10 +43,42 @@ async function findMissing(wanted) {
 export async function installMissing(wanted, say) {
   const missing = await findMissing(wanted);
   if (missing.length === 0) return 'already there';
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
   say('apt-get update');
-  await must(['apt-get', '-qq', 'update'], { env });
-  say(missing.join(' '));
-  await must(['apt-get', '-qq', '-y', '--no-install-recommends', 'install', ...missing], { env });
-  return `installed ${missing.join(' ')}`;
+  await must(['apt-get', '-qq', 'update'], APT);
+  return install(missing, say);
+}
+
+/**
+ * Installs what is missing and what this Debian has; the rest is named, and tests that need it are skipped.
+ * @param {readonly string[]} wanted
+ * @param {(text: string) => void} say
+ * @returns {Promise<string>}
+ */
+export async function installAvailable(wanted, say) {
+  const missing = await findMissing(wanted);
+  if (missing.length === 0) return 'already there';
+  say('apt-get update');
+  await must(['apt-get', '-qq', 'update'], APT);
+  const { stdout } = await capture(['apt-cache', 'madison', ...missing]);
+  const available = availablePackages(missing, stdout);
+  const absent = missing.filter((name) => !available.includes(name));
+  const word = available.length > 0 ? await install(available, say) : 'nothing installed';
+  return absent.length === 0 ? word : `${word}; this Debian has no ${absent.join(', ')}`;
+}
+
+/**
+ * The packages an archive offers.
+ * @param {readonly string[]} wanted
+ * @param {string} madison lines of `apt-cache madison`
+ */
+export function availablePackages(wanted, madison) {
+  const offered = new Set(madison.split('\n').map((line) => line.split('|')[0]?.trim()));
+  return wanted.filter((name) => offered.has(name));
+}
+
+/** @param {readonly string[]} names @param {(text: string) => void} say */
+async function install(names, say) {
+  say(names.join(' '));
+  await must(['apt-get', '-qq', '-y', '--no-install-recommends', 'install', ...names], APT);
+  return `installed ${names.join(' ')}`;
 }
