@@ -1,1 +1,10 @@
-export {};
+export * from './command.ts';
+export * from './debian-image.ts';
+export * from './leftovers.ts';
+export * from './poll.ts';
+export * from './probes.ts';
+export * from './request.ts';
+export * from './start-daemon.ts';
+export * from './start-lxd.ts';
+export * from './subnets.ts';
+export { tinyImage, type ImageFiles } from './tiny-image.ts';

@@ -26,11 +26,10 @@ export function preconditionOf(header: string | undefined): Precondition {
 }
 
 function canonical(value: unknown): string {
-  return (
-    JSON.stringify(value, (_key, part: unknown) =>
-      part !== null && typeof part === 'object' && !Array.isArray(part)
-        ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
-        : part,
-    ) ?? 'null'
+  if (value === undefined) return 'null';
+  return JSON.stringify(value, (_key, part: unknown) =>
+    part !== null && typeof part === 'object' && !Array.isArray(part)
+      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : part,
   );
 }

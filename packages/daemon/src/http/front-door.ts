@@ -8,6 +8,7 @@ import { checkAccess, type ProjectLookup } from './access.ts';
 import { BodyParser } from './body.ts';
 import { errorBody, operationBody, syncBody } from './envelope.ts';
 import { etagOf, preconditionOf } from './etag.ts';
+import { checkOrigin } from './origin.ts';
 import { parseQuery } from './query.ts';
 import { Router } from './router.ts';
 import type { Reply } from './reply.ts';
@@ -52,6 +53,7 @@ export class FrontDoor {
 
   /** The reply to a request. @throws what the caller did wrong, or what failed. */
   async answer(raw: IncomingMessage, caller: Caller, signal: AbortSignal): Promise<Reply> {
+    if (caller.kind !== 'unix') checkOrigin(raw);
     const url = raw.url ?? '/';
     const mark = url.indexOf('?');
     const { binding, params, instanceType } = this.#router.find(
@@ -94,10 +96,10 @@ async function send(reply: Exclude<Reply, { kind: 'websocket' }>, response: Serv
     case 'body':
       return sendJson(response, 200, reply.body);
     case 'json':
-      return sendJson(response, reply.status, syncBody(reply.json), reply.headers);
+      return sendJson(response, reply.status, syncBody(reply.json), { ...etagHeader(reply.etag), ...reply.headers });
     case 'value': {
-      const etag = reply.etag === undefined ? {} : { ETag: `"${etagOf(reply.etag)}"` };
-      return sendJson(response, reply.status, syncBody(JSON.stringify(reply.value)), { ...etag, ...reply.headers });
+      const headers = { ...etagHeader(reply.etag), ...reply.headers };
+      return sendJson(response, reply.status, syncBody(JSON.stringify(reply.value)), headers);
     }
     case 'operation':
       return sendJson(response, 202, operationBody(reply.record), { Location: `/1.0/operations/${reply.record.id}` });
@@ -109,6 +111,10 @@ async function send(reply: Exclude<Reply, { kind: 'websocket' }>, response: Serv
       }
       return pipeline(reply.body, response);
   }
+}
+
+function etagHeader(source: readonly unknown[] | undefined): Readonly<Record<string, string>> {
+  return source === undefined ? {} : { ETag: `"${etagOf(source)}"` };
 }
 
 function sendJson(
@@ -126,7 +132,7 @@ function sendJson(
 }
 
 /** `unread`: the body is still coming; the connection ends with the answer instead of taking it all in. */
-function sendError(error: unknown, response: ServerResponse, { unread }: { unread: boolean }): void {
+export function sendError(error: unknown, response: ServerResponse, { unread }: { unread: boolean }): void {
   if (response.headersSent) {
     response.destroy(); // a stream broke off: the client must not take it for complete
     return;

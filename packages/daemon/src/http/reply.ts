@@ -6,7 +6,13 @@ export type Headers = Readonly<Record<string, string>>;
 
 /** What a handler answers; the front door turns it into LXD's wire form. */
 export type Reply =
-  | { readonly kind: 'json'; readonly json: string; readonly status: number; readonly headers?: Headers }
+  | {
+      readonly kind: 'json';
+      readonly json: string;
+      readonly status: number;
+      readonly etag?: readonly unknown[];
+      readonly headers?: Headers;
+    }
   | {
       readonly kind: 'value';
       readonly value: unknown;
@@ -29,9 +35,9 @@ export function sync(value: unknown, etag?: readonly unknown[]): Reply {
   return { kind: 'value', value, status: 200, ...(etag === undefined ? {} : { etag }) };
 }
 
-/** 200 with a record that is JSON text already. */
-export function syncJson(json: string): Reply {
-  return { kind: 'json', json, status: 200 };
+/** 200 with a record that is JSON text already; keep `etag` the same object while it is equal. */
+export function syncJson(json: string, etag?: readonly unknown[]): Reply {
+  return { kind: 'json', json, status: 200, ...(etag === undefined ? {} : { etag }) };
 }
 
 /** 200 with nothing to tell. */

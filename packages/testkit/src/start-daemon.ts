@@ -1,0 +1,148 @@
+import type { Operation } from '@keelson/api';
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { findLeftovers, removeLeftovers, type Leftovers } from './leftovers.ts';
+import { until } from './poll.ts';
+import { request, type Answer, type RequestOptions } from './request.ts';
+
+export interface StartDaemonOptions {
+  /** An existing state folder, for example of a daemon that was stopped; default: a new one, removed at the end. */
+  readonly stateDir?: string;
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  readonly readyTimeoutMs?: number;
+}
+
+const MAIN = fileURLToPath(new URL('../../daemon/src/main.ts', import.meta.url));
+
+/** A real daemon process on its own state folder. `await using` stops it and removes everything it made. */
+export class TestDaemon implements AsyncDisposable {
+  readonly stateDir: string;
+  readonly #options: StartDaemonOptions;
+  #process: ChildProcess | undefined;
+
+  constructor(options: StartDaemonOptions) {
+    this.#options = options;
+    this.stateDir = options.stateDir ?? mkdtempSync(join(tmpdir(), 'keelson-test-'));
+  }
+
+  get socket(): string {
+    return join(this.stateDir, 'unix.socket');
+  }
+  get logFile(): string {
+    return join(this.stateDir, 'test-daemon.log');
+  }
+  get pid(): number {
+    return this.#process?.pid ?? 0;
+  }
+  /** What it printed so far. */
+  get logs(): string {
+    return readFileSync(this.logFile, 'utf8');
+  }
+
+  /** Starts it and resolves when it answers. @throws Error with its log when it ends instead. */
+  async start(): Promise<void> {
+    const log = openSync(this.logFile, 'a');
+    const { args = [], env = {}, readyTimeoutMs = 60_000 } = this.#options;
+    const child = spawn(
+      process.execPath,
+      [
+        '--conditions=source',
+        '--disable-warning=ExperimentalWarning',
+        MAIN,
+        '--state-dir',
+        this.stateDir,
+        '--debug',
+        ...args,
+      ],
+      {
+        stdio: ['ignore', log, log],
+        env: {
+          ...process.env,
+          NODE_COMPILE_CACHE: join(tmpdir(), 'keelson-test-compile-cache'),
+          NODE_OPTIONS: '',
+          ...env,
+        },
+      },
+    );
+    this.#process = child;
+    await until(
+      'the daemon to answer',
+      async () => {
+        if (child.exitCode !== null || child.signalCode !== null) return true;
+        return (await request(this.socket, 'GET', '/1.0', undefined, { timeoutMs: 5000 })).status === 200;
+      },
+      { timeoutMs: readyTimeoutMs, intervalMs: 10 },
+    );
+    if (child.exitCode !== null || child.signalCode !== null) {
+      throw new Error(`The daemon ended with ${child.exitCode ?? child.signalCode}:\n${this.logs}`);
+    }
+  }
+
+  request<T = unknown>(method: string, path: string, body?: unknown, options?: RequestOptions): Promise<Answer<T>> {
+    return request<T>(this.socket, method, path, body, options);
+  }
+
+  /** A request whose background operation, if it starts one, is waited for. @throws Error with the operation's error when it failed. */
+  async run(method: string, path: string, body?: unknown, options?: RequestOptions): Promise<Operation | undefined> {
+    const answer = await this.request(method, path, body, options);
+    if (answer.status >= 400) throw new Error(`${method} ${path}: ${answer.status} ${answer.body.error}`);
+    if (answer.body.type !== 'async') return undefined;
+    const { status, body: done } = await this.request<Operation>('GET', `${answer.body.operation}/wait`);
+    if (status !== 200) throw new Error(`${method} ${path}: ${status} ${done.error}`);
+    if (done.metadata.status_code !== 200) throw new Error(`${method} ${path}: ${done.metadata.err}`);
+    return done.metadata;
+  }
+
+  /** SIGTERM, and SIGKILL when it does not end. Containers keep running. */
+  async stop(timeoutMs = 30_000): Promise<void> {
+    await this.#end('SIGTERM', timeoutMs);
+  }
+
+  /** Ends it at once, as a crash would. */
+  async kill(): Promise<void> {
+    await this.#end('SIGKILL', 30_000);
+  }
+
+  async restart(): Promise<void> {
+    await this.stop();
+    await this.start();
+  }
+
+  leftovers(): Promise<Leftovers> {
+    return findLeftovers(this.stateDir);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+    await removeLeftovers(this.stateDir);
+    if (this.#options.stateDir === undefined) rmSync(this.stateDir, { recursive: true, force: true, maxRetries: 5 });
+  }
+
+  async #end(signal: NodeJS.Signals, timeoutMs: number): Promise<void> {
+    const child = this.#process;
+    this.#process = undefined;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = once(child, 'exit');
+    child.kill(signal);
+    const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs);
+    await ended;
+    clearTimeout(timer);
+  }
+}
+
+/** Starts a daemon from source; when it does not come up nothing of it is left. */
+export async function startDaemon(options: StartDaemonOptions = {}): Promise<TestDaemon> {
+  const daemon = new TestDaemon(options);
+  try {
+    await daemon.start();
+  } catch (error) {
+    await daemon[Symbol.asyncDispose]();
+    throw error;
+  }
+  return daemon;
+}
