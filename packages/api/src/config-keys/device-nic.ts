@@ -12,6 +12,10 @@ const gateway: v.ValueType = {
       ? undefined
       : `Invalid gateway: ${value}`,
 };
+const automatic: v.ValueType = {
+  name: 'one of auto, none',
+  check: (value) => (['auto', 'none'].includes(value) ? undefined : `Invalid gateway: ${value}`),
+};
 const vlanRanges: v.ValueType = {
   name: 'VLAN ids and ranges',
   check: (value) =>
@@ -107,7 +111,7 @@ const filtering: readonly ConfigKey[] = [
   key('security.mac_filtering', v.bool, 'Drop frames from MAC addresses that are not its own.', { ...live, ...off }),
 ];
 
-const routedFamily = (family: 4 | 6): readonly ConfigKey[] => {
+const routedFamily = (family: 4 | 6, gateway: v.ValueType): readonly ConfigKey[] => {
   const address = family === 4 ? v.ipv4Address : v.ipv6Address;
   return [
     key(`ipv${family}.address`, v.listOf(address), `IPv${family} addresses of the instance, separated by commas.`),
@@ -146,8 +150,8 @@ export const nicKeys = {
   ],
   ipvlan: [
     ...link,
-    ...routedFamily(4),
-    ...routedFamily(6),
+    ...routedFamily(4, gateway),
+    ...routedFamily(6, gateway),
     gvrp,
     parent,
     vlan,
@@ -189,8 +193,8 @@ export const nicKeys = {
     ...link,
     ...rates,
     ...routes,
-    ...routedFamily(4),
-    ...routedFamily(6),
+    ...routedFamily(4, automatic),
+    ...routedFamily(6, automatic),
     ...hostAddresses,
     gvrp,
     hostName,

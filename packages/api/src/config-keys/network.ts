@@ -14,8 +14,8 @@ const ipv4Ranges = v.listOf(v.ipv4Range);
 const ipv6Ranges = v.listOf(v.ipv6Range);
 
 /** `auto`, `none`, or the address with prefix. */
-const bridgeIpv4 = v.anyOf(v.oneOf('none', 'auto'), v.ipv4Cidr);
-const bridgeIpv6 = v.anyOf(v.oneOf('none', 'auto'), v.ipv6Cidr);
+const bridgeIpv4 = v.anyOf(v.oneOf('none', 'auto'), v.ipv4HostCidr);
+const bridgeIpv6 = v.anyOf(v.oneOf('none', 'auto'), v.ipv6HostCidr);
 const interfaces = v.listOf(v.interfaceName);
 
 const acls: readonly ConfigKey[] = [

@@ -120,6 +120,24 @@ export const ipAddress = type(
 /** Address inside a subnet, with prefix length. */
 export const ipv4Cidr = type('IPv4 address with prefix', (value) => isCidr(value, 4), badCidr);
 export const ipv6Cidr = type('IPv6 address with prefix', (value) => isCidr(value, 6), badCidr);
+/** Address a host can have in its subnet: not the subnet's own. */
+export const ipv4HostCidr = hostCidr(4);
+export const ipv6HostCidr = hostCidr(6);
+
+function hostCidr(family: 4 | 6): ValueType {
+  return {
+    name: `IPv${family} address with prefix`,
+    check: (value) => {
+      const cidr = parseCidr(value);
+      if (cidr?.family !== family) {
+        return badCidr(value);
+      }
+      const tiny = cidr.prefix >= (family === 4 ? 31 : 127);
+      return cidr.isNetwork && !tiny ? `Not a usable IPv${family} address ${quote(value)}` : undefined;
+    },
+  };
+}
+
 /** Subnet: no bit set behind the prefix. */
 export const ipv4Network = type('IPv4 subnet', (value) => isNetwork(value, 4), badCidr);
 export const ipv6Network = type('IPv6 subnet', (value) => isNetwork(value, 6), badCidr);
