@@ -232,3 +232,13 @@ export async function copyTree(source: string, target: string, options: CopyTree
   if (options.oneFileSystem !== false) args.push('-x');
   await run('cp', [...args, '--', source, target], limits);
 }
+
+/** One regular file with its holes, sharing blocks where the file system can. */
+export async function copyFile(
+  source: string,
+  target: string,
+  options: Pick<CopyTreeOptions, 'signal'> = {},
+): Promise<void> {
+  const limits = { timeout: 24 * 3_600_000, ...(options.signal === undefined ? {} : { signal: options.signal }) };
+  await run('cp', ['-a', '--reflink=auto', '--sparse=always', '-T', '--', source, target], limits);
+}

@@ -32,7 +32,11 @@ export interface PoolSpec {
 export interface ProgressOptions {
   readonly signal?: AbortSignal;
   /** Called at most a few times a second. `bytes` done so far. */
-  readonly onProgress?: (progress: { readonly stage: string; readonly bytes: number; readonly percent?: number }) => void;
+  readonly onProgress?: (progress: {
+    readonly stage: string;
+    readonly bytes: number;
+    readonly percent?: number;
+  }) => void;
 }
 
 /** What a driver can do; the docs table and `GET /1.0` come from it. */
@@ -54,6 +58,11 @@ export interface StorageDriverInfo {
     /** Native send and receive between like pools. */
     readonly optimizedTransfer: boolean;
   };
+}
+
+export interface CopyOptions extends ProgressOptions {
+  /** Snapshots of the source to copy along, oldest first; the target has them under the same names. */
+  readonly snapshots?: readonly string[];
 }
 
 /** One kind of pool. Adding a driver: one folder and one line in registry.ts. */
@@ -97,11 +106,12 @@ export interface Volumes {
   create(volume: VolumeRef, options: { readonly size?: number }): Promise<void>;
   /**
    * New volume filled by `fill(path)`; appears under its name only when `fill` succeeded (crash-safe).
-   * Files keep the ids `fill` wrote (unshifted).
+   * Files keep the ids `fill` wrote (unshifted). An image volume holds `rootfs/` (container) or `root.img`
+   * (virtual machine), made by `fill` inside the folder it gets.
    */
   createFilled(volume: VolumeRef, fill: (path: string) => Promise<void>): Promise<void>;
-  /** Full or cheap copy inside the pool, of a volume or one of its snapshots; crash-safe. */
-  copy(source: VolumeRef | SnapshotRef, target: VolumeRef, options?: ProgressOptions): Promise<void>;
+  /** Full or cheap copy inside the pool, of a volume or one of its snapshots; crash-safe. @throws conflict when the target exists. */
+  copy(source: VolumeRef | SnapshotRef, target: VolumeRef, options?: CopyOptions): Promise<void>;
   rename(volume: VolumeRef, newName: string): Promise<void>;
   /** Volume with its snapshots; returns once the name is free (content may go in the background). Absent = no effect. */
   delete(volume: VolumeRef): Promise<void>;
@@ -115,7 +125,7 @@ export interface Volumes {
 
 /** A root file system ready for a container. */
 export interface RootMount {
-  /** Host folder of `/`. */
+  /** Host folder of `/`; of a virtual machine the folder that holds `root.img`. */
   readonly path: string;
   /**
    * `shifted`: files at `path` already carry host ids (base + guest id); the instance driver mounts it as is.
@@ -128,10 +138,13 @@ export interface RootMount {
 export interface Roots {
   /** Clone of an image volume of this pool. `idRange` undefined = privileged. @throws conflict when it exists. */
   createFromImage(volume: VolumeRef, image: VolumeRef, options: RootOptions): Promise<void>;
-  /** Empty root (source `none`), or filled by `fill` with guest (unshifted) ids at the given path. */
+  /**
+   * Empty root (source `none`), or filled by `fill` with guest (unshifted) ids at the given path: the root folder of a
+   * container, the folder of `root.img` of a virtual machine.
+   */
   createFilled(volume: VolumeRef, options: RootOptions, fill?: (path: string) => Promise<void>): Promise<void>;
   /** Copy of another root, or of one of its snapshots, in this pool. */
-  copy(source: VolumeRef | SnapshotRef, target: VolumeRef, options: RootOptions & ProgressOptions): Promise<void>;
+  copy(source: VolumeRef | SnapshotRef, target: VolumeRef, options: RootOptions & CopyOptions): Promise<void>;
   /** Mounted root for `idRange`; idempotent; safe to call while the instance runs. */
   mount(volume: VolumeRef, options: RootOptions): Promise<RootMount>;
   /** Idempotent. The caller guarantees that no guest process uses it. */

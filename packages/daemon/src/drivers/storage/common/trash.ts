@@ -1,0 +1,70 @@
+import { mkdir, readdir, rename } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Log } from '../../../core/log.ts';
+import { errnoOf } from '../../../host/syscalls.ts';
+
+/**
+ * Deletes in two steps: a rename frees the name at once, the content goes in the background, one tree at a time.
+ * What a crash leaves in the folder is deleted after the next `resume`.
+ */
+export class Trash {
+  readonly #folder: string;
+  readonly #purge: (path: string) => Promise<void>;
+  readonly #newId: () => string;
+  readonly #log: Log;
+  #tail: Promise<void> = Promise.resolve();
+  #closed = false;
+
+  constructor(options: { folder: string; newId: () => string; log: Log; purge: (path: string) => Promise<void> }) {
+    this.#folder = options.folder;
+    this.#purge = options.purge;
+    this.#newId = options.newId;
+    this.#log = options.log;
+  }
+
+  /** Frees `path`; absent = no effect. Same file system only. */
+  async discard(path: string): Promise<void> {
+    const target = join(this.#folder, this.#newId());
+    try {
+      await rename(path, target);
+    } catch (error) {
+      if (errnoOf(error) === 'ENOENT' && (await mkdirMissing(this.#folder)) === false) return;
+      if (errnoOf(error) !== 'ENOENT') throw error;
+      return this.discard(path);
+    }
+    this.#enqueue(target);
+  }
+
+  /** Deletes what an earlier run left. */
+  async resume(): Promise<void> {
+    this.#closed = false;
+    for (const name of await readdir(this.#folder)) this.#enqueue(join(this.#folder, name));
+  }
+
+  /** Resolves when nothing is left to delete. */
+  settled(): Promise<void> {
+    return this.#tail;
+  }
+
+  /** Stops after the tree that is being deleted; the rest waits for `resume`. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#tail;
+  }
+
+  #enqueue(path: string): void {
+    this.#tail = this.#tail.then(async () => {
+      if (this.#closed) return;
+      try {
+        await this.#purge(path);
+      } catch (error) {
+        this.#log.warn('cannot delete the remains of a volume', { path, error: String(error) });
+      }
+    });
+  }
+}
+
+/** True when the folder had to be made. */
+async function mkdirMissing(path: string): Promise<boolean> {
+  return (await mkdir(path, { recursive: true, mode: 0o700 })) !== undefined;
+}

@@ -1,0 +1,168 @@
+import { chmod, mkdir, readdir, statfs } from 'node:fs/promises';
+import { join } from 'node:path';
+import { errors } from '../../../core/errors.ts';
+import { KeyedQueue } from '../../../core/keyed-queue.ts';
+import type { Log } from '../../../core/log.ts';
+import { pathExists, removeTree } from '../../../host/files.ts';
+import type { UserNamespaces } from '../../../host/idmap.ts';
+import { cloneMount, isMountPoint, unmountAll, unmountTree } from '../../../host/mounts.ts';
+import type { PoolSpec, Quota, Roots, Snapshots, StoragePool, VolumeRef, Volumes } from '../contract.ts';
+import { Trash } from '../common/trash.ts';
+import { isRootVolume, POOL_FOLDERS, volumePath } from '../common/volume-names.ts';
+import type { DirContext } from './context.ts';
+import { FolderVolumes } from './folder-volumes.ts';
+import { Layers } from './layers.ts';
+import { RootIndex } from './root-index.ts';
+import { RootMounts } from './root-mounts.ts';
+import { DirRoots } from './roots.ts';
+import { DirRootSnapshots } from './snapshots.ts';
+
+export interface DirHost {
+  readonly namespaces: UserNamespaces;
+  readonly newId: () => string;
+  readonly log: Log;
+}
+
+const OWN_FOLDERS = ['layers', 'staging', 'trash'];
+
+/** A pool that is a folder of any file system. A `source` elsewhere is bind-mounted at the pool's path. */
+export class DirPool implements StoragePool {
+  readonly spec: PoolSpec;
+  readonly roots: Roots;
+  readonly volumes: Volumes;
+  readonly snapshots: Snapshots;
+  readonly quota: Quota;
+  readonly #dir: DirContext;
+  #loaded = false;
+
+  constructor(spec: PoolSpec, host: DirHost) {
+    this.spec = spec;
+    const path = spec.path;
+    const staging = join(path, 'staging');
+    const { newId, log } = host;
+    const purge = async (target: string) => {
+      await unmountTree(target);
+      await removeTree(target);
+    };
+    const trash = new Trash({ folder: join(path, 'trash'), newId, log, purge });
+    const layers = new Layers({ folder: join(path, 'layers'), newId, trash });
+    const imageRoot = (fingerprint: string) => join(path, 'images', fingerprint, 'rootfs');
+    const mounts = new RootMounts({ layers, namespaces: host.namespaces, imageRoot, staging, newId });
+    const index = new RootIndex(path, layers);
+    this.#dir = { path, staging, layers, index, mounts, trash, queue: new KeyedQueue(), newId, log };
+    const roots = new DirRoots(this.#dir);
+    const folders = new FolderVolumes(this.#dir);
+    this.roots = roots;
+    this.volumes = volumesOf(this.#dir, roots, folders);
+    this.snapshots = snapshotsOf(new DirRootSnapshots(this.#dir), folders);
+    this.quota = { set: (volume, size) => setSize(folders, volume, size) };
+  }
+
+  async mount(): Promise<void> {
+    const { path, config } = this.spec;
+    const source = config['source'] ?? path;
+    await mkdir(path, { recursive: true, mode: 0o711 });
+    if (source !== path && !isMountPoint(path)) {
+      if (!(await pathExists(source))) throw errors.unavailable(`Source path '${source}' doesn't exist`);
+      await cloneMount(source, path);
+    }
+    await this.#makeFolders();
+    if (!this.#loaded) await this.#dir.index.load();
+    this.#loaded = true;
+  }
+
+  async unmount(): Promise<void> {
+    await this.#dir.trash.close();
+    const { path, config } = this.spec;
+    if ((config['source'] ?? path) !== path) await unmountAll(path);
+    this.#loaded = false;
+  }
+
+  async destroy(): Promise<void> {
+    const { path, config } = this.spec;
+    await this.#dir.trash.close();
+    await unmountTreeBelow(path);
+    for (const name of [...POOL_FOLDERS.map((folder) => folder.name), ...OWN_FOLDERS])
+      await removeTree(join(path, name));
+    if ((config['source'] ?? path) !== path) await unmountAll(path, { lazy: true });
+    await removeTree(path);
+    this.#loaded = false;
+  }
+
+  async update(): Promise<void> {
+    // Nothing of a folder depends on the pool's config.
+  }
+
+  async resources(): Promise<{ space: { used: number; total: number }; inodes: { used: number; total: number } }> {
+    const { bsize, blocks, bfree, files, ffree } = await statfs(this.spec.path);
+    return {
+      space: { used: bsize * (blocks - bfree), total: bsize * blocks },
+      inodes: { used: files - ffree, total: files },
+    };
+  }
+
+  async recover(_known: readonly VolumeRef[]): Promise<void> {
+    const { staging, trash, index, log } = this.#dir;
+    await unmountTreeBelow(staging);
+    for (const name of await readdir(staging)) await trash.discard(join(staging, name));
+    await index.load();
+    if (index.unreadable.length > 0)
+      log.error('unreadable volume manifests: no space is freed', { volumes: index.unreadable });
+    await index.sweep();
+    await trash.resume();
+  }
+
+  async #makeFolders(): Promise<void> {
+    const own = OWN_FOLDERS.map((name) => ({ name, mode: 0o700 }));
+    for (const { name, mode } of [...POOL_FOLDERS, ...own]) {
+      await mkdir(join(this.spec.path, name), { recursive: true });
+      await chmod(join(this.spec.path, name), mode);
+    }
+    if (this.spec.config['source'] === this.spec.path || this.spec.config['source'] === undefined)
+      await chmod(this.spec.path, 0o711);
+  }
+}
+
+async function unmountTreeBelow(path: string): Promise<void> {
+  for (const name of await readdir(path).catch(() => [])) await unmountTree(join(path, name));
+}
+
+/** Sends each volume to the part of the pool that keeps its type. */
+function volumesOf(dir: DirContext, roots: DirRoots, folders: FolderVolumes): Volumes {
+  return {
+    create: (volume, options) => folders.create(volume, options),
+    createFilled: (volume, fill) => folders.createFilled(volume, fill),
+    copy: (source, target, options) => folders.copy(source, target, options),
+    rename: (volume, newName) =>
+      isRootVolume(volume) ? roots.rename(volume, newName) : folders.rename(volume, newName),
+    delete: (volume) => (isRootVolume(volume) ? roots.delete(volume) : folders.delete(volume)),
+    exists: (volume) => (isRootVolume(volume) ? pathExists(volumePath(dir.path, volume)) : folders.exists(volume)),
+    mount: (volume) => folders.mount(volume),
+    unmount: () => folders.unmount(),
+    usage: async (volume) => (isRootVolume(volume) ? undefined : folders.usage(volume)),
+  };
+}
+
+function snapshotsOf(roots: DirRootSnapshots, folders: FolderVolumes): Snapshots {
+  return {
+    create: (volume, name, options) =>
+      isRootVolume(volume)
+        ? roots.create(volume, name, options)
+        : folders.createSnapshot(volume, name, options.running),
+    list: (volume) => (isRootVolume(volume) ? roots.list(volume) : folders.listSnapshots(volume)),
+    rename: (volume, name, newName) =>
+      isRootVolume(volume) ? roots.rename(volume, name, newName) : folders.renameSnapshot(volume, name, newName),
+    delete: (volume, name) =>
+      isRootVolume(volume) ? roots.delete(volume, name) : folders.deleteSnapshot(volume, name),
+    restore: (volume, name) => (isRootVolume(volume) ? roots.restore(volume, name) : folders.restore(volume, name)),
+    mount: (volume, name, options) =>
+      isRootVolume(volume) ? roots.mount(volume, name, options) : folders.mountSnapshot(volume, name),
+    unmount: async (volume, name) => (isRootVolume(volume) ? roots.unmount(volume, name) : undefined),
+  };
+}
+
+/** A folder of a file system without project quotas cannot be limited: like the peers, `size` is then only noted. */
+async function setSize(folders: FolderVolumes, volume: VolumeRef, size: number | undefined): Promise<void> {
+  if (volume.contentType !== 'filesystem' && volume.type === 'custom' && size !== undefined)
+    await folders.resize(volume, size);
+}

@@ -1,0 +1,29 @@
+import { randomUUID } from 'node:crypto';
+import type { Log } from '../../core/log.ts';
+import { UserNamespaces } from '../../host/idmap.ts';
+import type { StorageDriver } from './contract.ts';
+import { DirDriver } from './dir/driver.ts';
+
+/** Every storage driver, by name; a driver that this host cannot run says so in `probe`. */
+export class StorageDrivers implements AsyncDisposable {
+  readonly #namespaces = new UserNamespaces();
+  readonly #drivers: ReadonlyMap<string, StorageDriver>;
+
+  constructor(log: Log) {
+    const host = { namespaces: this.#namespaces, newId: () => randomUUID().replaceAll('-', '').slice(0, 16), log };
+    const drivers: StorageDriver[] = [new DirDriver(host)];
+    this.#drivers = new Map(drivers.map((driver) => [driver.name, driver]));
+  }
+
+  get(name: string): StorageDriver | undefined {
+    return this.#drivers.get(name);
+  }
+
+  all(): readonly StorageDriver[] {
+    return [...this.#drivers.values()];
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#namespaces[Symbol.asyncDispose]();
+  }
+}
