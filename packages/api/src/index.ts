@@ -39,3 +39,5 @@ export * as names from './values/names.ts';
 export { scheduleParts } from './values/schedule.ts';
 export { formatSize, type ParsedSize, parseBits, parseMemoryLimit, parseSize } from './values/size.ts';
 export { isFalse, isTrue, type ValueType } from './values/value-type.ts';
+export * from './extensions.ts';
+export * from './lifecycle.ts';
