@@ -44,10 +44,14 @@ export const ServerEnvironment = Type.Object(
 );
 export type ServerEnvironment = Static<typeof ServerEnvironment>;
 
+/** Server config: text, but `core.trust_password` is shown as true, and clients send that back. */
+export const ServerConfigMap = Type.Record(Type.String(), Type.Union([Type.String(), Type.Boolean(), Type.Number()]));
+export type ServerConfigMap = Static<typeof ServerConfigMap>;
+
 /** Writable part of the server: its config keys. `PUT /1.0`, `PATCH /1.0`. */
 export const ServerPut = Type.Object(
   {
-    config: Type.Optional(StringMap),
+    config: Type.Optional(ServerConfigMap),
   },
   { $id: 'ServerPut' },
 );
@@ -71,7 +75,7 @@ export type ServerUntrusted = Static<typeof ServerUntrusted>;
 export const Server = Type.Object(
   {
     ...ServerUntrusted.properties,
-    config: StringMap,
+    config: ServerConfigMap,
     environment: ServerEnvironment,
   },
   { $id: 'Server' },
