@@ -47,7 +47,7 @@ function launch(folder) {
   mkdirSync(join(folder, 'logs'), { recursive: true, mode: 0o711 });
   const log = openSync(join(folder, 'logs', 'keelsond.log'), 'a', 0o600);
   const program = join(ROOT, 'node_modules', 'node', 'bin', 'node');
-  const child = spawn(program, [join(ROOT, 'packages/daemon/dist/main.js')], {
+  const child = spawn(program, [join(ROOT, 'packages/daemon/dist/main.js'), '--state-dir', folder], {
     cwd: '/',
     detached: true,
     env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LANG: 'C.UTF-8', KEELSON_DIR: folder },
