@@ -1,0 +1,98 @@
+import type { InstanceSource } from '@keelson/api';
+import { errors } from '../../core/errors.ts';
+import type { InstanceRecord, InstanceSnapshotRecord } from '../../state/records/instance.ts';
+import type { Write } from '../../state/store.ts';
+import type { OperationContext, StartedOperation } from '../operations/contract.ts';
+import { type By, type InstanceContext, idOf } from './context.ts';
+import type { InstanceCreator, Target } from './creator.ts';
+import { progressOf } from './creator.ts';
+import { type Draft, draftInstance } from './draft.ts';
+import { withoutVolatile } from './plan/volatile.ts';
+
+interface Found {
+  readonly record: InstanceRecord;
+  /** Set when a snapshot is copied instead of the instance itself. */
+  readonly snapshot: InstanceSnapshotRecord | undefined;
+}
+
+/** New instances from other instances or their snapshots on this server. */
+export class CopySource {
+  readonly #context: InstanceContext;
+  readonly #creator: InstanceCreator;
+
+  constructor(context: InstanceContext, creator: InstanceCreator) {
+    this.#context = context;
+    this.#creator = creator;
+  }
+
+  /** @throws bad-request without a source, not-found naming it. */
+  start(target: Target, source: InstanceSource, by: By): StartedOperation {
+    const text = source.source ?? '';
+    if (text === '') throw errors.badRequest('Must specify a source instance');
+    const project = source.project === undefined || source.project === '' ? target.project : source.project;
+    const found = this.#find(project, text);
+    const instanceOnly = source.instance_only === true || source.container_only === true || found.snapshot !== undefined;
+    return this.#creator.start(
+      target,
+      by,
+      async (operation) => {
+        if (source.refresh === true && this.#context.find(target.project, target.name) !== undefined) {
+          throw errors.notImplemented('Refreshing an existing copy is not supported yet');
+        }
+        await this.copy(found, target, { instanceOnly, by }, operation);
+      },
+      [text],
+    );
+  }
+
+  async copy(found: Found, target: Target, options: { readonly instanceOnly: boolean; readonly by: By }, operation: OperationContext): Promise<void> {
+    const { deps } = this.#context;
+    const { collections } = deps;
+    const from = found.snapshot ?? found.record;
+    const sourceId = idOf(found.record.project, found.record.name);
+    const metadataId = found.snapshot === undefined ? sourceId : `${sourceId}/${found.snapshot.name}`;
+    const metadata = collections.metadata.get(metadataId)?.value;
+    const draft = draftInstance(this.#context, {
+      ...target,
+      architecture: from.architecture,
+      sourceConfig: withoutVolatile(from.config),
+      sourceDevices: from.devices,
+      sourceProfiles: from.profiles,
+      ...(metadata === undefined ? {} : { metadata }),
+      template: 'copy',
+    });
+    const snapshots = options.instanceOnly ? [] : this.#context.snapshotsOf(found.record.project, found.record.name).map(({ value }) => value);
+    const writes = snapshots.flatMap((snapshot) => this.#snapshotWrites(draft, snapshot, sourceId));
+    await this.#creator.make(
+      draft,
+      operation,
+      options.by,
+      async ({ record, size }) => {
+        const root = { ...this.#context.rootVolume(found.record), ...(found.snapshot === undefined ? {} : { snapshot: found.snapshot.name }) };
+        const to = this.#context.rootVolume(record);
+        await deps.storage.copy(root, to, { snapshots: snapshots.map(({ name }) => name), ...progressOf(operation) });
+        if (size !== undefined) await deps.storage.resize(to, size);
+      },
+      writes,
+    );
+  }
+
+  #snapshotWrites({ record }: Draft, snapshot: InstanceSnapshotRecord, sourceId: string): Write[] {
+    const { snapshots, metadata } = this.#context.deps.collections;
+    const id = `${idOf(record.project, record.name)}/${snapshot.name}`;
+    const known = metadata.get(`${sourceId}/${snapshot.name}`)?.value;
+    const copy: InstanceSnapshotRecord = { ...snapshot, project: record.project, instance: record.name, pool: record.pool, config: withoutVolatile(snapshot.config) };
+    return [snapshots.put(id, copy), ...(known === undefined ? [] : [metadata.put(id, known)])];
+  }
+
+  #find(project: string, text: string): Found {
+    const [name = '', snapshotName, ...rest] = text.split('/');
+    const record = rest.length > 0 ? undefined : this.#context.find(project, name);
+    const snapshot =
+      snapshotName === undefined ? undefined : this.#context.deps.collections.snapshots.get(`${idOf(project, name)}/${snapshotName}`)?.value;
+    if (record === undefined || (snapshotName !== undefined && snapshot === undefined)) {
+      throw errors.notFound(`Failed to fetch instance "${text}" in project "${project}": Instance not found`);
+    }
+    return { record, snapshot };
+  }
+}

@@ -1,0 +1,58 @@
+import type { RootVolume } from './ports.ts';
+
+/** What a half-made instance may have left: its root and files. Undone after a crash. */
+export interface CreateIntent {
+  readonly project: string;
+  readonly name: string;
+  readonly root: RootVolume;
+}
+
+/** An instance on its way out. Finished after a crash. */
+export interface DeleteIntent {
+  readonly project: string;
+  readonly name: string;
+  readonly root: RootVolume;
+}
+
+/** A start that may have mounted and plugged things. After a crash: kept when the guest runs, else cleaned up. */
+export interface StartIntent {
+  readonly project: string;
+  readonly name: string;
+}
+
+export interface RenameIntent {
+  readonly project: string;
+  readonly name: string;
+  readonly newName: string;
+  readonly root: RootVolume;
+}
+
+export interface SnapshotIntent {
+  readonly project: string;
+  readonly name: string;
+  readonly snapshot: string;
+  readonly root: RootVolume;
+}
+
+export interface SnapshotRenameIntent extends SnapshotIntent {
+  readonly newName: string;
+}
+
+/** A root that moved to `target`; the source goes once the record says so. */
+export interface MoveIntent {
+  readonly project: string;
+  readonly name: string;
+  readonly source: RootVolume;
+  readonly target: RootVolume;
+}
+
+export const INTENTS = {
+  create: 'instance-create',
+  delete: 'instance-delete',
+  start: 'instance-start',
+  rename: 'instance-rename',
+  move: 'instance-move',
+  snapshotCreate: 'instance-snapshot-create',
+  snapshotDelete: 'instance-snapshot-delete',
+  snapshotRename: 'instance-snapshot-rename',
+} as const;
