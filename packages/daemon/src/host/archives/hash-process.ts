@@ -1,0 +1,45 @@
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import type { Readable, Writable } from 'node:stream';
+import { COMMAND_ENVIRONMENT } from '../run.ts';
+
+/** SHA-256 of a stream, computed in a process of its own so that the event loop only copies. */
+export class HashProcess implements Disposable {
+  readonly #child: ChildProcessByStdio<Writable, Readable, null>;
+  readonly #digest: Promise<string>;
+
+  constructor() {
+    const child = spawn('sha256sum', [], { stdio: ['pipe', 'pipe', 'ignore'], env: { ...COMMAND_ENVIRONMENT } });
+    this.#child = child;
+    this.#digest = new Promise((resolve, reject) => {
+      let text = '';
+      child.stdout.on('data', (chunk: Buffer) => {
+        text += chunk.toString('latin1');
+      });
+      child.once('error', reject);
+      child.once('close', () => {
+        const digest = /^[0-9a-f]{64}/.exec(text)?.[0];
+        if (digest === undefined) reject(new Error('sha256sum ended without a digest'));
+        else resolve(digest);
+      });
+    });
+    this.#digest.catch(() => undefined); // reported by `update` or `digest`
+    child.stdin.on('error', () => undefined);
+  }
+
+  /** Resolves when more may be written. */
+  async update(chunk: Uint8Array): Promise<void> {
+    if (this.#child.stdin.write(chunk)) return;
+    const drained = new Promise<void>((resolve) => this.#child.stdin.once('drain', resolve));
+    await Promise.race([drained, this.#digest]);
+  }
+
+  /** Lower-case hex. */
+  digest(): Promise<string> {
+    this.#child.stdin.end();
+    return this.#digest;
+  }
+
+  [Symbol.dispose](): void {
+    this.#child.kill('SIGKILL');
+  }
+}
