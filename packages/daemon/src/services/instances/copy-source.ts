@@ -31,7 +31,8 @@ export class CopySource {
     if (text === '') throw errors.badRequest('Must specify a source instance');
     const project = source.project === undefined || source.project === '' ? target.project : source.project;
     const found = this.#find(project, text);
-    const instanceOnly = source.instance_only === true || source.container_only === true || found.snapshot !== undefined;
+    const instanceOnly =
+      source.instance_only === true || source.container_only === true || found.snapshot !== undefined;
     return this.#creator.start(
       target,
       by,
@@ -45,7 +46,12 @@ export class CopySource {
     );
   }
 
-  async copy(found: Found, target: Target, options: { readonly instanceOnly: boolean; readonly by: By }, operation: OperationContext): Promise<void> {
+  async copy(
+    found: Found,
+    target: Target,
+    options: { readonly instanceOnly: boolean; readonly by: By },
+    operation: OperationContext,
+  ): Promise<void> {
     const { deps } = this.#context;
     const { collections } = deps;
     const from = found.snapshot ?? found.record;
@@ -61,14 +67,19 @@ export class CopySource {
       ...(metadata === undefined ? {} : { metadata }),
       template: 'copy',
     });
-    const snapshots = options.instanceOnly ? [] : this.#context.snapshotsOf(found.record.project, found.record.name).map(({ value }) => value);
+    const snapshots = options.instanceOnly
+      ? []
+      : this.#context.snapshotsOf(found.record.project, found.record.name).map(({ value }) => value);
     const writes = snapshots.flatMap((snapshot) => this.#snapshotWrites(draft, snapshot, sourceId));
     await this.#creator.make(
       draft,
       operation,
       options.by,
       async ({ record, size }) => {
-        const root = { ...this.#context.rootVolume(found.record), ...(found.snapshot === undefined ? {} : { snapshot: found.snapshot.name }) };
+        const root = {
+          ...this.#context.rootVolume(found.record),
+          ...(found.snapshot === undefined ? {} : { snapshot: found.snapshot.name }),
+        };
         const to = this.#context.rootVolume(record);
         await deps.storage.copy(root, to, { snapshots: snapshots.map(({ name }) => name), ...progressOf(operation) });
         if (size !== undefined) await deps.storage.resize(to, size);
@@ -81,7 +92,13 @@ export class CopySource {
     const { snapshots, metadata } = this.#context.deps.collections;
     const id = `${idOf(record.project, record.name)}/${snapshot.name}`;
     const known = metadata.get(`${sourceId}/${snapshot.name}`)?.value;
-    const copy: InstanceSnapshotRecord = { ...snapshot, project: record.project, instance: record.name, pool: record.pool, config: withoutVolatile(snapshot.config) };
+    const copy: InstanceSnapshotRecord = {
+      ...snapshot,
+      project: record.project,
+      instance: record.name,
+      pool: record.pool,
+      config: withoutVolatile(snapshot.config),
+    };
     return [snapshots.put(id, copy), ...(known === undefined ? [] : [metadata.put(id, known)])];
   }
 
@@ -89,7 +106,9 @@ export class CopySource {
     const [name = '', snapshotName, ...rest] = text.split('/');
     const record = rest.length > 0 ? undefined : this.#context.find(project, name);
     const snapshot =
-      snapshotName === undefined ? undefined : this.#context.deps.collections.snapshots.get(`${idOf(project, name)}/${snapshotName}`)?.value;
+      snapshotName === undefined
+        ? undefined
+        : this.#context.deps.collections.snapshots.get(`${idOf(project, name)}/${snapshotName}`)?.value;
     if (record === undefined || (snapshotName !== undefined && snapshot === undefined)) {
       throw errors.notFound(`Failed to fetch instance "${text}" in project "${project}": Instance not found`);
     }

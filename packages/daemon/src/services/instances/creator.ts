@@ -49,7 +49,8 @@ export class InstanceCreator {
       case 'copy':
         return this.#copies.start(target, source, by);
       case 'migration':
-        if (source.mode !== 'pull' && source.mode !== 'push') throw errors.notImplemented(`Mode "${source.mode ?? ''}" not implemented`);
+        if (source.mode !== 'pull' && source.mode !== 'push')
+          throw errors.notImplemented(`Mode "${source.mode ?? ''}" not implemented`);
         throw errors.notImplemented('Migration between servers is not supported yet');
       default:
         throw errors.badRequest(`Unknown source type ${source.type ?? ''}`);
@@ -71,7 +72,10 @@ export class InstanceCreator {
       const found = await deps.images.templates(image);
       const draft = draftInstance(this.#context, {
         ...target,
-        architecture: target.body.architecture === undefined || target.body.architecture === '' ? image.architecture : target.architecture,
+        architecture:
+          target.body.architecture === undefined || target.body.architecture === ''
+            ? image.architecture
+            : target.architecture,
         sourceConfig: imageConfig(image),
         sourceProfiles: image.profiles.length > 0 ? image.profiles : ['default'],
         metadata: { metadata: found.metadata, templates: Object.fromEntries(found.files) },
@@ -87,7 +91,12 @@ export class InstanceCreator {
   }
 
   /** An operation that creates `target`. `sources` are further instances it is about. */
-  start(target: Target, _by: By, run: (operation: OperationContext) => Promise<void>, sources: readonly string[] = []): StartedOperation {
+  start(
+    target: Target,
+    _by: By,
+    run: (operation: OperationContext) => Promise<void>,
+    sources: readonly string[] = [],
+  ): StartedOperation {
     return this.#context.deps.operations.start({
       class: 'task',
       project: target.project,
@@ -99,12 +108,19 @@ export class InstanceCreator {
   }
 
   /** Makes root and record of a draft: both or none, also across a crash. `writes` join the final transaction. */
-  async make(draft: Draft, operation: OperationContext, by: By, fill: Fill, writes: readonly Write[] = []): Promise<void> {
+  async make(
+    draft: Draft,
+    operation: OperationContext,
+    by: By,
+    fill: Fill,
+    writes: readonly Write[] = [],
+  ): Promise<void> {
     const { deps } = this.#context;
     const { record } = draft;
     const id = idOf(record.project, record.name);
     const { instances, metadata } = deps.collections;
-    if (instances.get(id) !== undefined) throw errors.badRequest(`${RECORD_FAILURE}This "instances" entry already exists`);
+    if (instances.get(id) !== undefined)
+      throw errors.badRequest(`${RECORD_FAILURE}This "instances" entry already exists`);
     const root = this.#context.rootVolume(record);
     const data: CreateIntent = { project: record.project, name: record.name, root };
     const intent = await deps.intents.begin(INTENTS.create, data);
@@ -142,7 +158,10 @@ export class InstanceCreator {
 
   #architecture(wanted: string | undefined): string {
     if (wanted === undefined || wanted === '') return this.#context.deps.architecture;
-    const personalities: Readonly<Record<string, readonly string[]>> = { x86_64: ['x86_64', 'i686'], aarch64: ['aarch64', 'armv7l'] };
+    const personalities: Readonly<Record<string, readonly string[]>> = {
+      x86_64: ['x86_64', 'i686'],
+      aarch64: ['aarch64', 'armv7l'],
+    };
     const host = this.#context.deps.architecture;
     if ((personalities[host] ?? [host]).includes(wanted)) return wanted;
     throw errors.badRequest(`Architecture isn't supported: ${wanted}`);
@@ -175,7 +194,11 @@ function imageConfig(image: ImageRecord): Record<string, string> {
 /** Progress of storage and images as the operation shows it. */
 export function progressOf(operation: OperationContext): {
   readonly signal: AbortSignal;
-  readonly onProgress: (progress: { readonly stage: string; readonly bytes: number; readonly percent?: number }) => void;
+  readonly onProgress: (progress: {
+    readonly stage: string;
+    readonly bytes: number;
+    readonly percent?: number;
+  }) => void;
 } {
   return {
     signal: operation.signal,

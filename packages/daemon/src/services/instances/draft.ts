@@ -38,7 +38,8 @@ export function draftInstance(context: InstanceContext, request: DraftRequest): 
   const { project, name, type, body } = request;
   const { deps } = context;
   const profiles = body.profiles ?? request.sourceProfiles ?? ['default'];
-  if (new Set(profiles).size !== profiles.length) throw errors.badRequest(`${RECORD_FAILURE}Duplicate profile found in request`);
+  if (new Set(profiles).size !== profiles.length)
+    throw errors.badRequest(`${RECORD_FAILURE}Duplicate profile found in request`);
   const devices = { ...request.sourceDevices, ...body.devices };
   const config = { ...request.sourceConfig, ...body.config };
   const base = {
@@ -65,7 +66,9 @@ export function draftInstance(context: InstanceContext, request: DraftRequest): 
   });
   const pool = root.config['pool'] ?? '';
   if (!deps.storage.poolExists(pool)) {
-    throw errors.badRequest(`${RECORD_FAILURE}Failed initialising instance: Failed loading storage pool: Storage pool not found`);
+    throw errors.badRequest(
+      `${RECORD_FAILURE}Failed initialising instance: Failed loading storage pool: Storage pool not found`,
+    );
   }
   const draft: InstanceRecord = { ...base, config, devices, pool };
   const range = context.idRange(draft, effective.config);

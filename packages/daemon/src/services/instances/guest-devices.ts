@@ -71,13 +71,16 @@ export class GuestDevices {
       const found = await stat(source.path).catch(() => undefined);
       if (found === undefined) {
         if (!isRequired(device)) return { type: 'nothing' };
-        throw errors.badRequest(`Failed to start device "${name}": Missing source path "${source.path}" for disk "${name}"`);
+        throw errors.badRequest(
+          `Failed to start device "${name}": Missing source path "${source.path}" for disk "${name}"`,
+        );
       }
       return { type: 'mount', spec: planMount(name, device, { path: source.path, shifted: false }) };
     }
     const mounted = await deps.storage.mountCustom(source.pool, record.project, source.volume);
     undo.add(() => deps.storage.unmountCustom(source.pool, record.project, source.volume));
-    if (mounted.block) throw errors.badRequest(`Failed to start device "${name}": Custom block volumes cannot be used on containers`);
+    if (mounted.block)
+      throw errors.badRequest(`Failed to start device "${name}": Custom block volumes cannot be used on containers`);
     return { type: 'mount', spec: planMount(name, device, mounted) };
   }
 
@@ -85,7 +88,11 @@ export class GuestDevices {
   async diskLimits(devices: Readonly<Record<string, Device>>, rootPath: string): Promise<LimitsSpec['disks']> {
     const result: LimitsSpec['disks'][number][] = [];
     for (const device of Object.values(devices)) {
-      if (device['type'] !== 'disk' || ['limits.read', 'limits.write', 'limits.max'].every((key) => (device[key] ?? '') === '')) continue;
+      if (
+        device['type'] !== 'disk' ||
+        ['limits.read', 'limits.write', 'limits.max'].every((key) => (device[key] ?? '') === '')
+      )
+        continue;
       const path = isRootDisk(device) ? rootPath : (device['source'] ?? '');
       const found = await stat(path).catch(() => undefined);
       if (found === undefined) continue;

@@ -37,7 +37,12 @@ export interface GuestFiles {
   readlink(tree: GuestTree, path: string): Promise<string>;
   list(tree: GuestTree, path: string): Promise<readonly string[]>;
   /** Creates or opens a file and fills it from `body`; owner and mode change only where given, or when it is new. */
-  write(tree: GuestTree, path: string, body: Readable, options: GuestFileOwner & { readonly append: boolean }): Promise<void>;
+  write(
+    tree: GuestTree,
+    path: string,
+    body: Readable,
+    options: GuestFileOwner & { readonly append: boolean },
+  ): Promise<void>;
   /** No effect when the folder exists. */
   mkdir(tree: GuestTree, path: string, owner: GuestFileOwner): Promise<void>;
   symlink(tree: GuestTree, path: string, target: string, owner: GuestFileOwner): Promise<void>;

@@ -13,7 +13,9 @@ export class InstanceRemover {
   constructor(context: InstanceContext) {
     this.#context = context;
     const { intents } = context.deps;
-    intents.handle<CreateIntent>(INTENTS.create, (intent) => this.#undoCreate(intent.data).then(() => intents.end(intent)));
+    intents.handle<CreateIntent>(INTENTS.create, (intent) =>
+      this.#undoCreate(intent.data).then(() => intents.end(intent)),
+    );
     intents.handle<DeleteIntent>(INTENTS.delete, async (intent) => {
       await this.#removeEffects(intent.data, intent.data.root);
       await intents.end(intent, this.#recordWrites(intent.data));
@@ -63,8 +65,9 @@ export class InstanceRemover {
   #recordWrites({ project, name }: { readonly project: string; readonly name: string }): Write[] {
     const { instances, snapshots, backups, metadata } = this.#context.deps.collections;
     const id = idOf(project, name);
-    const below = <T>(collection: { list(prefix: string): readonly { readonly key: string; readonly value: T }[] }): T[] =>
-      collection.list(`${id}/`).map(({ value }) => value);
+    const below = <T>(collection: {
+      list(prefix: string): readonly { readonly key: string; readonly value: T }[];
+    }): T[] => collection.list(`${id}/`).map(({ value }) => value);
     return [
       instances.remove(id),
       metadata.remove(id),

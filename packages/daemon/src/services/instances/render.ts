@@ -4,7 +4,12 @@ import type { InstanceBackupRecord, InstanceRecord, InstanceSnapshotRecord } fro
 import type { Effective } from './plan/changes.ts';
 import { sorted } from './plan/expand.ts';
 
-export const STATUS_CODES: Readonly<Record<GuestStatus, number>> = { Stopped: 102, Running: 103, Frozen: 110, Error: 112 };
+export const STATUS_CODES: Readonly<Record<GuestStatus, number>> = {
+  Stopped: 102,
+  Running: 103,
+  Frozen: 110,
+  Error: 112,
+};
 
 /** An instance as the API shows it. */
 export function renderInstance(record: InstanceRecord, effective: Effective, status: GuestStatus): Instance {

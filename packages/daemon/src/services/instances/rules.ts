@@ -47,7 +47,9 @@ export class InstanceRules {
     for (const [name, device] of sortedEntries(devices)) {
       const pool = device['type'] === 'disk' ? (device['pool'] ?? '') : '';
       if (pool !== '' && !isRootDisk(device) && !this.#checks.poolExists(pool)) {
-        throw errors.badRequest(`Failed add validation for device "${name}": Failed to get storage pool "${pool}": Storage pool not found`);
+        throw errors.badRequest(
+          `Failed add validation for device "${name}": Failed to get storage pool "${pool}": Storage pool not found`,
+        );
       }
     }
   }
@@ -93,10 +95,14 @@ function missingPart(device: Config): string | undefined {
   const path = device['path'] ?? '';
   switch (device['type']) {
     case 'disk':
-      return (source === '' || path === '') && path !== '/' ? 'Disk entry is missing the required "source" or "path" property' : undefined;
+      return (source === '' || path === '') && path !== '/'
+        ? 'Disk entry is missing the required "source" or "path" property'
+        : undefined;
     case 'unix-char':
     case 'unix-block':
-      return source === '' && path === '' ? 'Unix device entry is missing the required "source" or "path" property' : undefined;
+      return source === '' && path === ''
+        ? 'Unix device entry is missing the required "source" or "path" property'
+        : undefined;
     default:
       return undefined;
   }

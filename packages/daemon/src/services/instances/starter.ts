@@ -49,7 +49,9 @@ export class InstanceStarter {
     const { deps } = this.#context;
     const data: StartIntent = { project: record.project, name: record.name };
     const intent = await deps.intents.begin(INTENTS.start, data);
-    await using undo = new UndoStack((error) => deps.log.error('Undoing a start failed', { instance: record.name, error }));
+    await using undo = new UndoStack((error) =>
+      deps.log.error('Undoing a start failed', { instance: record.name, error }),
+    );
     undo.add(() => deps.intents.end(intent));
     const settled = this.#settle(record);
     const effective = this.#context.expand(settled);
@@ -133,7 +135,8 @@ export class InstanceStarter {
       const prepared = await this.devices.prepare(record, name, device, undo);
       if (prepared.type === 'nic') {
         result.nics.push(prepared.spec);
-        for (const [key, value] of Object.entries(prepared.volatile)) result.volatile[`volatile.${name}.${key}`] = value;
+        for (const [key, value] of Object.entries(prepared.volatile))
+          result.volatile[`volatile.${name}.${key}`] = value;
       } else if (prepared.type === 'mount') result.mounts.push(prepared.spec);
       else if (prepared.type === 'unix') result.unixDevices.push(prepared.spec);
     }
@@ -153,7 +156,10 @@ export class InstanceStarter {
     };
     const pending = record.config['volatile.apply_template'];
     const triggers: TemplateTrigger[] = pending === 'create' || pending === 'copy' ? [pending, 'start'] : ['start'];
-    const tree = { path: mount.path, shift: mount.ids === 'shifted' ? this.#context.idRange(record, effective.config) : undefined };
+    const tree = {
+      path: mount.path,
+      shift: mount.ids === 'shifted' ? this.#context.idRange(record, effective.config) : undefined,
+    };
     for (const trigger of triggers) {
       const files = failing(() => planTemplates(entries, known.templates, trigger, about));
       for (const { path, content, createOnly } of files) await deps.files.put(tree, path, content, { createOnly });
@@ -186,7 +192,11 @@ export class InstanceStarter {
   async #store(settled: InstanceRecord, volatile: Readonly<Record<string, string>>): Promise<void> {
     const lastUsedAt = this.#context.timestamp();
     await this.#context.deps.collections.instances.update(idOf(settled.project, settled.name), (current) => {
-      const config: Record<string, string> = { ...current.config, ...withKeys(settled.config, 'volatile.'), ...volatile };
+      const config: Record<string, string> = {
+        ...current.config,
+        ...withKeys(settled.config, 'volatile.'),
+        ...volatile,
+      };
       delete config['volatile.apply_template'];
       return { ...current, config, lastUsedAt };
     });
@@ -207,7 +217,10 @@ function failing<T>(render: () => T): T {
   try {
     return render();
   } catch (error) {
-    throw errors.badRequest(`Failed to render a template of the instance: ${error instanceof Error ? error.message : String(error)}`, error);
+    throw errors.badRequest(
+      `Failed to render a template of the instance: ${error instanceof Error ? error.message : String(error)}`,
+      error,
+    );
   }
 }
 

@@ -60,7 +60,8 @@ export function checkProtected(before: Config, after: Config): void {
 function planRoot(before: Devices, after: Devices): string | null {
   const old = Object.values(before).find(isRootDisk);
   const wanted = Object.values(after).find(isRootDisk);
-  if (wanted === undefined) throw errors.badRequest('Invalid devices: Failed detecting root disk device: No root device could be found');
+  if (wanted === undefined)
+    throw errors.badRequest('Invalid devices: Failed detecting root disk device: No root device could be found');
   if (old === undefined) return null;
   if (old['pool'] !== wanted['pool']) {
     throw errors.badRequest(`Cannot update root disk device pool name to "${wanted['pool'] ?? ''}"`);

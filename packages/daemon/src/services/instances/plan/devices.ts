@@ -12,7 +12,9 @@ const SUPPORTED = new Set(['none', 'nic', 'disk', 'unix-char', 'unix-block']);
 export function checkSupported(name: string, device: Device): void {
   const type = device['type'] ?? '';
   if (!SUPPORTED.has(type)) {
-    throw errors.badRequest(`Failed to start device "${name}": Devices of type "${type}" are not supported by this server`);
+    throw errors.badRequest(
+      `Failed to start device "${name}": Devices of type "${type}" are not supported by this server`,
+    );
   }
 }
 
@@ -20,8 +22,7 @@ export function checkSupported(name: string, device: Device): void {
 export function startOrder(devices: Devices): readonly (readonly [string, Device])[] {
   const rank = (device: Device): number => (device['type'] === 'nic' ? 0 : device['type'] === 'disk' ? 1 : 2);
   return Object.entries(devices).sort(
-    ([nameA, a], [nameB, b]) =>
-      rank(a) - rank(b) || compare(a['path'] ?? '', b['path'] ?? '') || compare(nameA, nameB),
+    ([nameA, a], [nameB, b]) => rank(a) - rank(b) || compare(a['path'] ?? '', b['path'] ?? '') || compare(nameA, nameB),
   );
 }
 
@@ -96,7 +97,11 @@ export function planUnixDevice(name: string, device: Device, node: HostNode | un
 }
 
 /** Source of a disk that is not the root: a host path, or a custom volume of a pool. */
-export function diskSource(device: Device): { readonly kind: 'path'; readonly path: string } | { readonly kind: 'volume'; readonly pool: string; readonly volume: string } {
+export function diskSource(
+  device: Device,
+):
+  | { readonly kind: 'path'; readonly path: string }
+  | { readonly kind: 'volume'; readonly pool: string; readonly volume: string } {
   const pool = device['pool'] ?? '';
   if (pool !== '') return { kind: 'volume', pool, volume: device['source'] ?? '' };
   return { kind: 'path', path: device['source'] ?? '' };
@@ -111,8 +116,12 @@ export interface DeviceChanges {
 }
 
 export function diffDevices(before: Devices, after: Devices): DeviceChanges {
-  const removed = Object.keys(before).filter((name) => after[name] === undefined || after[name]['type'] !== before[name]?.['type']);
-  const added = Object.keys(after).filter((name) => before[name] === undefined || after[name]?.['type'] !== before[name]['type']);
+  const removed = Object.keys(before).filter(
+    (name) => after[name] === undefined || after[name]['type'] !== before[name]?.['type'],
+  );
+  const added = Object.keys(after).filter(
+    (name) => before[name] === undefined || after[name]?.['type'] !== before[name]['type'],
+  );
   const updated = Object.keys(after).filter(
     (name) => !added.includes(name) && !sameDevice(before[name] ?? {}, after[name] ?? {}),
   );
@@ -126,4 +135,3 @@ function sameDevice(a: Device, b: Device): boolean {
   }
   return true;
 }
-

@@ -30,10 +30,16 @@ export function planIdMap(request: IdMapRequest): IdRange | undefined {
   const wanted = config['security.idmap.base'];
   if (wanted !== undefined && wanted !== '') {
     const range = { base: Number(wanted), size };
-    if (!inside(range, host)) throw errors.badRequest(`The id range ${wanted}+${size} is not inside what the host allows`);
+    if (!inside(range, host))
+      throw errors.badRequest(`The id range ${wanted}+${size} is not inside what the host allows`);
     return range;
   }
-  if (current !== undefined && current.size === size && inside(current, host) && !taken.some((other) => overlaps(other, current))) {
+  if (
+    current !== undefined &&
+    current.size === size &&
+    inside(current, host) &&
+    !taken.some((other) => overlaps(other, current))
+  ) {
     return current;
   }
   return firstFree(size, host, taken);

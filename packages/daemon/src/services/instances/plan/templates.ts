@@ -48,7 +48,12 @@ export function planTemplates(
   return result;
 }
 
-function valuesOf(path: string, entry: TemplateEntry, trigger: TemplateTrigger, instance: TemplateInstance): TemplateValues {
+function valuesOf(
+  path: string,
+  entry: TemplateEntry,
+  trigger: TemplateTrigger,
+  instance: TemplateInstance,
+): TemplateValues {
   const about = {
     name: instance.name,
     type: instance.type,
@@ -74,7 +79,8 @@ export function templateEntries(metadata: Readonly<Record<string, unknown>>): Re
   if (typeof templates !== 'object' || templates === null) return result;
   for (const [path, value] of Object.entries(templates as Record<string, unknown>)) {
     const entry = value as Partial<TemplateEntry> | null;
-    if (entry === null || typeof entry !== 'object' || typeof entry.template !== 'string' || !Array.isArray(entry.when)) continue;
+    if (entry === null || typeof entry !== 'object' || typeof entry.template !== 'string' || !Array.isArray(entry.when))
+      continue;
     result[path] = { ...entry, when: entry.when.map(String), template: entry.template };
   }
   return result;

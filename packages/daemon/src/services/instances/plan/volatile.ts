@@ -33,12 +33,19 @@ export function deviceVolatile(config: Config, device: string): Record<string, s
  * Volatile keys every nic keeps while it exists: its MAC address and interface name, unless the device sets them.
  * Keys of devices that are gone are dropped.
  */
-export function settleNics(config: Config, before: Devices, devices: Devices, entropy: Entropy): Record<string, string> {
+export function settleNics(
+  config: Config,
+  before: Devices,
+  devices: Devices,
+  entropy: Entropy,
+): Record<string, string> {
   const result: Record<string, string> = { ...config };
   for (const name of Object.keys(before)) {
     if (devices[name] === undefined || devices[name]['type'] !== before[name]?.['type']) dropDevice(result, name);
   }
-  const taken = new Set(Object.entries(devices).flatMap(([name, device]) => nicNames(device, result[`volatile.${name}.name`])));
+  const taken = new Set(
+    Object.entries(devices).flatMap(([name, device]) => nicNames(device, result[`volatile.${name}.name`])),
+  );
   for (const [name, device] of Object.entries(devices)) {
     if (device['type'] !== 'nic') continue;
     setUnless(result, `volatile.${name}.hwaddr`, device['hwaddr'], () => generateHwaddr(entropy));
