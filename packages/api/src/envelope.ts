@@ -17,7 +17,6 @@ export const statusCodes = {
   Frozen: 110,
   Thawed: 111,
   Error: 112,
-  Ready: 113,
   Success: 200,
   Failure: 400,
   Cancelled: 401,

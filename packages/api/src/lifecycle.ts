@@ -47,7 +47,6 @@ export const lifecycleActions = [
   'instance-metadata-template-retrieved',
   'instance-metadata-updated',
   'instance-paused',
-  'instance-ready',
   'instance-renamed',
   'instance-restarted',
   'instance-restored',
