@@ -25,12 +25,17 @@ export interface OperationSpec {
   readonly resources: Readonly<Record<string, readonly string[]>>;
   /** Keys held exclusively while it runs, such as `instance/default/c1`; a held key makes `start` reject with LXD's "busy" text. */
   readonly locks?: readonly string[];
+  /** Verb for the "busy" text, such as `start`; by default from the first word of the description. */
+  readonly action?: string;
+  /** Default: tokens only. A cancelled operation ends as Cancelled when `run` rejects; one that finishes all the same is Success. */
   readonly mayCancel?: boolean;
   readonly metadata?: Readonly<Record<string, unknown>>;
   /** Resolves with metadata to merge at the end. */
   run(context: OperationContext): Promise<Readonly<Record<string, unknown>> | void>;
   /** Class websocket: called for each connection whose secret matched one of `secrets`. */
   readonly secrets?: Readonly<Record<string, string>>;
+  /** Where the creator finds the secrets in the started record: `metadata.fds` (default; exec, console) or `metadata` itself (migration, tokens). */
+  readonly secretsAs?: 'fds' | 'metadata';
   connect?(name: string, socket: WebSocket, head: Duplex | undefined): void;
 }
 
@@ -58,7 +63,7 @@ export interface StartedOperation {
 
 /** Background operations; records stay readable for a while after the end. */
 export interface Operations {
-  /** Starts at once (after taking the locks). @throws conflict/bad-request as LXD when a lock is held. */
+  /** Starts at once; waits for `exclusive` work that has a lock. @throws bad-request with LXD's "busy" text when an operation holds one. */
   start(spec: OperationSpec): StartedOperation;
   get(id: string, project?: string): OperationRecord | undefined;
   list(project?: string): readonly OperationRecord[];
@@ -67,6 +72,9 @@ export interface Operations {
   cancel(id: string): Promise<void>;
   /** Hands a websocket to the operation whose secret it brought. False: no such operation or secret. */
   connect(id: string, secret: string, socket: WebSocket): boolean;
-  /** Runs `work` alone among all operations and callers that hold one of `keys`; waits its turn. For internal short work. */
+  /**
+   * Runs `work` alone among all operations and callers that hold one of `keys`; waits its turn. For internal short work;
+   * never from within an operation that holds one of them: it would wait for itself.
+   */
   exclusive<T>(keys: readonly string[], work: () => Promise<T>): Promise<T>;
 }
