@@ -1,5 +1,4 @@
-import { readFileSync } from 'node:fs';
-import { networkInterfaces } from 'node:os';
+import { readFileSync, readdirSync } from 'node:fs';
 
 /**
  * Things an interrupted earlier run may have left: mounts below a test's temporary folder, and bridges of tests.
@@ -19,7 +18,7 @@ export function findLeftovers(mounts, interfaces) {
 
 /** Says what is lying about; cleaning up is the user's choice, since another run may be using it. */
 export function warnOfLeftovers() {
-  const found = findLeftovers(readFileSync('/proc/self/mounts', 'utf8'), Object.keys(networkInterfaces()));
+  const found = findLeftovers(readFileSync('/proc/self/mounts', 'utf8'), readdirSync('/sys/class/net'));
   if (found.length === 0) return;
   console.warn(`warning: an earlier or another test run left ${found.length} things: ${found.slice(0, 5).join(', ')}`);
 }
