@@ -41,3 +41,4 @@ export { formatSize, type ParsedSize, parseBits, parseMemoryLimit, parseSize } f
 export { isFalse, isTrue, type ValueType } from './values/value-type.ts';
 export * from './extensions.ts';
 export * from './lifecycle.ts';
+export * from './openapi.ts';
