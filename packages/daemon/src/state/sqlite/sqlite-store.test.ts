@@ -2,6 +2,7 @@ import { copyFile, mkdtemp, rm, stat, truncate, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { setImmediate as turn } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { isKeelsonError } from '../../core/errors.ts';
 import { describeStore } from '../store-conformance.ts';
@@ -102,5 +103,58 @@ describe('sqlite files', () => {
     await put(store, '/a', 1);
     const modes = await Promise.all([file, `${file}-wal`].map(async (path) => (await stat(path)).mode & 0o777));
     expect(modes).toEqual([0o600, 0o600]);
+  });
+});
+
+describe('sqlite durability', () => {
+  it('acknowledges and shows nothing before it is on the disk, and lets waiting writers share the next sync', async () => {
+    const syncs: PromiseWithResolvers<void>[] = [];
+    const sync = () => {
+      const pending = Promise.withResolvers<void>();
+      syncs.push(pending);
+      return pending.promise;
+    };
+    await using store = await openSqliteStore({ file: newFile(), sync });
+    const seen: string[] = [];
+    const first = put(store, '/a', 1).then(() => seen.push('acknowledged'));
+    await turn();
+    const read = store.get('/a').then((found) => seen.push(`read ${String(found?.value)}`));
+    const list = store.list('/').then(({ entries }) => seen.push(`list ${entries.length}`));
+    const stop = new AbortController();
+    const watch = store.watch('/', 0, stop.signal)[Symbol.asyncIterator]();
+    const change = watch.next().then(() => seen.push('watched'));
+    const others = [2, 3, 4, 5].map((value) => put(store, `/${value}`, value));
+    await turn();
+    expect([seen, syncs.length]).toEqual([[], 1]);
+    syncs[0]?.resolve();
+    await Promise.all([first, read, list, change]);
+    expect(seen.toSorted()).toEqual(['acknowledged', 'list 1', 'read 1', 'watched']);
+    await turn();
+    expect(syncs).toHaveLength(2);
+    syncs[1]?.resolve();
+    expect((await Promise.all(others)).map((result) => result.committed && result.revision)).toEqual([2, 3, 4, 5]);
+    stop.abort();
+  });
+
+  it('stops for good when a sync fails', async () => {
+    let fails = false;
+    const sync = async () => {
+      if (fails) throw new Error('input/output error');
+    };
+    await using store = await openSqliteStore({ file: newFile(), sync });
+    const unavailable = (error: unknown) =>
+      isKeelsonError(error, 'unavailable') && error.message.includes('input/output error');
+    await put(store, '/a', 1);
+    const lease = await store.lease(1000);
+    const watch = store.watch('/', 1, new AbortController().signal)[Symbol.asyncIterator]().next();
+    fails = true;
+    const [one, two, watched] = await Promise.allSettled([put(store, '/b', 1), put(store, '/c', 1), watch]);
+    for (const outcome of [one, two, watched]) {
+      expect(outcome.status === 'rejected' && unavailable(outcome.reason)).toBe(true);
+    }
+    fails = false;
+    await expect(put(store, '/d', 1)).rejects.toSatisfy(unavailable);
+    await expect(store.get('/a')).rejects.toSatisfy(unavailable);
+    expect(lease.lost.aborted).toBe(true);
   });
 });

@@ -14,6 +14,8 @@ export interface SqliteStoreOptions {
   readonly file: string;
   /** Revisions a watch can start behind the current one. Default 1000. */
   readonly history?: number;
+  /** Brings what was written to the log onto the disk. Default: fdatasync. */
+  readonly sync?: (log: FileHandle) => Promise<void>;
 }
 
 /** Transactions that share one commit at most. */
@@ -38,7 +40,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     const log = await open(`${options.file}-wal`, 'r+');
     await log.datasync();
     await syncFolder(folder);
-    return new SqliteStore(database, log, options.history ?? 1000);
+    return new SqliteStore(database, log, options);
   } catch (error) {
     database.close();
     throw isKeelsonError(error) ? error : openFailure(options.file, error);
@@ -75,6 +77,7 @@ class SqliteStore implements Store {
   readonly #database: DatabaseSync;
   readonly #log: FileHandle;
   readonly #history: number;
+  readonly #syncLog: (log: FileHandle) => Promise<void>;
   readonly #statements: Statements;
   readonly #hub = new WatchHub();
   readonly #leases = new LocalLeases(randomUUID);
@@ -87,10 +90,11 @@ class SqliteStore implements Store {
   #failure: Error | undefined;
   #disposed: Promise<void> | undefined;
 
-  constructor(database: DatabaseSync, log: FileHandle, history: number) {
+  constructor(database: DatabaseSync, log: FileHandle, options: SqliteStoreOptions) {
     this.#database = database;
     this.#log = log;
-    this.#history = history;
+    this.#history = options.history ?? 1000;
+    this.#syncLog = options.sync ?? ((handle) => handle.datasync());
     this.#statements = prepareStatements(database);
     this.#revision = numberOf(this.#statements.revision.get(), 'revision');
     this.#durable = this.#revision;
@@ -171,7 +175,7 @@ class SqliteStore implements Store {
     this.#assertHealthy();
     const { results, revisions } = this.#apply(batch.map(({ transaction }) => transaction));
     if (revisions.length > 0) {
-      this.#sync = this.#log.datasync();
+      this.#sync = this.#syncLog(this.#log);
       await this.#sync.catch((error: unknown) => this.#fail(error));
       this.#durable = this.#revision;
       for (const revision of revisions) {
