@@ -12,7 +12,7 @@ import type { Duplex } from 'node:stream';
 import { WebSocketServer } from 'ws';
 import { errors } from '../core/errors.ts';
 import type { Caller } from '../services/certificates/caller.ts';
-import { FrontDoor, sendError } from './front-door.ts';
+import { type FrontDoor, sendError } from './front-door.ts';
 
 /** Time a client has to send its header lines, milliseconds. */
 const HEADERS_TIMEOUT = 15_000;

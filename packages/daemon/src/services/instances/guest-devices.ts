@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises';
 import { errors } from '../../core/errors.ts';
-import { UndoStack } from '../../core/undo-stack.ts';
+import type { UndoStack } from '../../core/undo-stack.ts';
 import type { LimitsSpec, MountSpec, NicSpec, UnixDeviceSpec } from '../../drivers/instance/contract.ts';
 import type { InstanceRecord } from '../../state/records/instance.ts';
 import type { InstanceContext } from './context.ts';
