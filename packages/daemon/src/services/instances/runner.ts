@@ -28,6 +28,8 @@ interface Change {
   readonly stateful: boolean;
   /** Milliseconds. */
   readonly timeout: number;
+  /** An ephemeral instance stays this time: it will be started again. */
+  readonly keep?: boolean;
 }
 
 /** Starts, stops, restarts, freezes and thaws instances, and follows what guests do by themselves. */
@@ -139,7 +141,7 @@ export class InstanceRunner {
     if (change.stateful) throw noState('stop');
     const hard = change.force || change.timeout === 0;
     await this.#end(record, hard ? 0 : change.timeout, signal);
-    await this.#afterEnd(record, hard ? 'instance-stopped' : 'instance-shutdown', by);
+    await this.#afterEnd(record, hard ? 'instance-stopped' : 'instance-shutdown', by, change.keep);
   }
 
   async #restart(record: InstanceRecord, change: Change, by: By, signal: AbortSignal): Promise<void> {
@@ -189,11 +191,11 @@ export class InstanceRunner {
   }
 
   /** What follows the end of a guest: everything is freed, an ephemeral instance goes. */
-  async #afterEnd(record: InstanceRecord, action: string, by: By): Promise<void> {
+  async #afterEnd(record: InstanceRecord, action: string, by: By, keep = false): Promise<void> {
     await this.#starter.cleanUp(record);
     await this.#starter.markStopped(record);
     this.#context.lifecycle(action, record, by);
-    if (!record.ephemeral) return;
+    if (!record.ephemeral || keep) return;
     await this.#remover.remove(this.#context.require(record.project, record.name));
     this.#context.lifecycle('instance-deleted', record, by);
   }

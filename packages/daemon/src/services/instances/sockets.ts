@@ -1,0 +1,68 @@
+import type { WebSocket } from 'ws';
+import { errors } from '../../core/errors.ts';
+
+/** How long a client may take to connect the sockets of an operation, in milliseconds. */
+const CONNECT_TIMEOUT = 5_000;
+
+/** The sockets of one operation: what connected already, and waiting for those it cannot do without. */
+export class OperationSockets {
+  readonly #sockets = new Map<string, WebSocket>();
+  readonly #required: readonly string[];
+  readonly #ready = Promise.withResolvers<void>();
+  readonly #onLate: ((name: string, socket: WebSocket) => void)[] = [];
+
+  constructor(required: readonly string[]) {
+    this.#required = required;
+    if (required.length === 0) this.#ready.resolve();
+  }
+
+  /** A name connects once; a second connection is turned away. */
+  connect(name: string, socket: WebSocket): void {
+    if (this.#sockets.has(name)) {
+      socket.close(1008, 'Already connected');
+      return;
+    }
+    this.#sockets.set(name, socket);
+    socket.on('error', () => undefined);
+    for (const listener of this.#onLate) listener(name, socket);
+    if (this.#required.every((wanted) => this.#sockets.has(wanted))) this.#ready.resolve();
+  }
+
+  /** @throws bad-request when the client does not come, the signal's reason when it aborts. */
+  async connected(signal: AbortSignal): Promise<void> {
+    const abort = (): void => this.#ready.reject(signal.reason);
+    signal.addEventListener('abort', abort);
+    const timer = setTimeout(
+      () => this.#ready.reject(errors.badRequest('Timed out waiting for websockets to connect')),
+      CONNECT_TIMEOUT,
+    );
+    try {
+      await this.#ready.promise;
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', abort);
+    }
+  }
+
+  /** @throws when it is not connected: ask for required ones, after `connected`. */
+  get(name: string): WebSocket {
+    const socket = this.#sockets.get(name);
+    if (socket === undefined) throw errors.internal(`Socket "${name}" is not connected`);
+    return socket;
+  }
+
+  /** Calls `use` with the socket of that name, now or when it connects. */
+  when(name: string, use: (socket: WebSocket) => void): void {
+    const socket = this.#sockets.get(name);
+    if (socket !== undefined) use(socket);
+    else this.#onLate.push((late, found) => void (late === name && use(found)));
+  }
+
+  /** Says goodbye on all of them. */
+  close(): void {
+    for (const socket of this.#sockets.values()) {
+      socket.resume();
+      socket.close(1000);
+    }
+  }
+}
