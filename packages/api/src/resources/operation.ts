@@ -1,5 +1,5 @@
 import { Type, type Static } from 'typebox';
-import { Nullable, StatusCode, StringMap, Timestamp } from './common.ts';
+import { AnyMap, Nullable, StatusCode, Timestamp } from './common.ts';
 
 /** A background operation. `GET /1.0/operations/:id`. */
 export const Operation = Type.Object(
@@ -11,7 +11,7 @@ export const Operation = Type.Object(
     id: Type.String(),
     location: Type.String(),
     may_cancel: Type.Boolean(),
-    metadata: Nullable(StringMap),
+    metadata: Nullable(AnyMap),
     resources: Nullable(Type.Record(Type.String(), Type.Array(Type.String()))),
     status: Type.String(),
     status_code: StatusCode,

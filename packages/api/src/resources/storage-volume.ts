@@ -86,11 +86,11 @@ export const StorageVolume = Type.Object(
 );
 export type StorageVolume = Static<typeof StorageVolume>;
 
-/** Use of a volume, in bytes; `total` 0 means no limit. */
+/** Use of a volume, in bytes; `used` is absent at 0, `total` 0 means no limit. */
 export const StorageVolumeStateUsage = Type.Object(
   {
     total: Type.Integer(),
-    used: Type.Integer({ minimum: 0 }),
+    used: Type.Optional(Type.Integer({ minimum: 0 })),
   },
   { $id: 'StorageVolumeStateUsage' },
 );
