@@ -4,7 +4,7 @@ import type { Collection } from '../../state/collection.ts';
 import type { ServerRecord } from '../../state/records/server.ts';
 import { hashPassword, passwordMatches } from '../certificates/password.ts';
 import type { ConfigEffect } from './contract.ts';
-import { checkServerKey, SERVER_KEYS, serverKeyValue } from './server-keys.ts';
+import { checkServerKey, isSecretKey, serverKeyValue } from './server-keys.ts';
 
 const ID = 'config';
 const PASSWORD = 'core.trust_password';
@@ -39,7 +39,7 @@ export class ServerConfig {
   /** As `GET /1.0` shows it: secrets only as `true`. */
   get shown(): Readonly<Record<string, string | true>> {
     const entries = Object.entries(this.stored);
-    return Object.fromEntries(entries.map(([key, value]) => [key, SERVER_KEYS[key]?.secret === true ? true : value]));
+    return Object.fromEntries(entries.map(([key, value]) => [key, isSecretKey(key) ? true : value]));
   }
 
   /** Puts the stored values into effect; called at daemon start. `onError` hears what could not be. */
@@ -89,14 +89,14 @@ export class ServerConfig {
     for (const [key, value] of Object.entries(given)) {
       const old = before[key];
       // What GET showed for a secret comes back unchanged in a PUT.
-      if (value === true && SERVER_KEYS[key]?.secret === true) {
+      if (value === true && isSecretKey(key)) {
         if (old !== undefined) wanted[key] = old;
         continue;
       }
-      if (typeof value !== 'string') throw errors.badRequest(`Field "config.${key}" must be string`);
-      checkServerKey(key, value);
-      if (value === '') delete wanted[key];
-      else wanted[key] = SERVER_KEYS[key]?.secret === true ? await hashPassword(value) : value;
+      const text = textOf(key, value);
+      checkServerKey(key, text);
+      if (text === '') delete wanted[key];
+      else wanted[key] = isSecretKey(key) ? await hashPassword(text) : text;
     }
     return wanted;
   }
@@ -105,4 +105,11 @@ export class ServerConfig {
     if (this.#records.get(ID) === undefined) await this.#records.create(ID, { config });
     else await this.#records.update(ID, () => ({ config }));
   }
+}
+
+/** LXD's clients may send numbers and booleans as such. */
+function textOf(key: string, value: unknown): string {
+  if (typeof value === 'string') return value;
+  if (typeof value === 'boolean' || typeof value === 'number') return String(value);
+  throw errors.badRequest(`Field "config.${key}" must be string`);
 }

@@ -1,0 +1,100 @@
+import { randomIds, type Ids } from '../core/ids.ts';
+import { SystemClock, type Clock } from '../core/clock.ts';
+import type { Log } from '../core/log.ts';
+import { FrontDoor } from '../http/front-door.ts';
+import { createHttpServer } from '../http/http-server.ts';
+import type { HttpsListener } from '../http/listeners/https-listener.ts';
+import { UnixListener } from '../http/listeners/unix-listener.ts';
+import { eventRoutes } from '../http/routes/events.ts';
+import { operationRoutes } from '../http/routes/operations.ts';
+import { TrustStore } from '../services/certificates/trust-store.ts';
+import { EventService } from '../services/events/event-service.ts';
+import type { Store } from '../state/store.ts';
+import { certificatesVertical } from './certificates.ts';
+import { openFoundations, type Foundations } from './foundations.ts';
+import { createHttpsListener, UNIX_CALLER } from './listeners.ts';
+import { driverFacts } from './driver-facts.ts';
+import { profileGuard } from './profile-guard.ts';
+import { profilesVertical } from './profiles.ts';
+import { openServerParts, serverVertical } from './server.ts';
+import type { Vertical } from './vertical.ts';
+
+export interface DaemonOptions {
+  readonly stateDir: string;
+  readonly log: Log;
+  /** Opened by the caller, disposed by the daemon. */
+  readonly store: Store;
+  readonly version: string;
+  /** Group that may use the unix socket. */
+  readonly socketGid?: number;
+  readonly events?: EventService;
+  readonly clock?: Clock;
+  readonly ids?: Ids;
+}
+
+/** The daemon, built; `start` makes it answer, dispose takes it down in reverse. Instances and networks stay up. */
+export interface Daemon extends AsyncDisposable {
+  readonly door: FrontDoor;
+  start(): Promise<void>;
+}
+
+/** Builds every object once. */
+export async function assemble(options: DaemonOptions): Promise<Daemon> {
+  await using stack = new AsyncDisposableStack();
+  const clock = options.clock ?? new SystemClock();
+  const events = options.events ?? new EventService({ clock });
+  const store = stack.use(options.store);
+  const { stateDir, log, ids = randomIds } = options;
+  const base = await openFoundations({ stateDir, store, events, log, clock, ids }, stack);
+  const projectExists = (name: string): boolean => name === 'default' || base.records.projects.get(name) !== undefined;
+
+  let https: HttpsListener | undefined;
+  const server = await openServerParts(base, () => {
+    if (https === undefined) throw new Error('The HTTPS listener is not there yet');
+    return https;
+  });
+  const profiles = profilesVertical(base, profileGuard());
+  const verticals: Vertical[] = [
+    profiles,
+    certificatesVertical(base, server, projectExists),
+    // projects, storage, images, networks and instances: one line each, in the order they start
+    { routes: [...operationRoutes(base.operations), ...eventRoutes(events)] },
+    await serverVertical(base, server, await driverFacts([], []), options.version),
+  ];
+
+  const bindings = verticals.flatMap(({ routes }) => routes);
+  const door = new FrontDoor({ bindings, projects: { exists: projectExists }, log });
+  const trust = new TrustStore(base.records.certificates, () => clock.now());
+  https = stack.use(createHttpsListener({ door, trust, certificate: server.certificate, log }));
+  const unix = new UnixListener({
+    server: createHttpServer(door, () => UNIX_CALLER),
+    path: base.paths.socket,
+    gid: options.socketGid,
+  });
+  const parts = stack.move();
+  return {
+    door,
+    start: () => start({ base, verticals, unix, stack: parts }),
+    [Symbol.asyncDispose]: () => parts.disposeAsync(),
+  };
+}
+
+interface Startable {
+  readonly base: Foundations;
+  readonly verticals: readonly Vertical[];
+  readonly unix: UnixListener;
+  readonly stack: AsyncDisposableStack;
+}
+
+/** Undoes what a crash left, brings the host in line, then answers. */
+async function start({ base, verticals, unix, stack }: Startable): Promise<void> {
+  await base.intents.recover();
+  for (const vertical of verticals) {
+    await vertical.start?.().catch((error: unknown) => base.log.error('A part of the daemon did not start', { error }));
+  }
+  await unix.start();
+  stack.use(unix);
+  for (const vertical of verticals) {
+    void vertical.afterReady?.().catch((error: unknown) => base.log.error('Start-up work failed', { error }));
+  }
+}
