@@ -64,17 +64,23 @@ export class InstanceChanger {
   #checkProfiles(project: string, profiles: readonly string[] | undefined): void {
     const home = this.#context.profileProject(project);
     for (const name of profiles ?? []) {
-      if (this.#context.deps.collections.profiles.get(idOf(home, name)) === undefined) throw errors.notFound('Profile not found');
+      if (this.#context.deps.collections.profiles.get(idOf(home, name)) === undefined)
+        throw errors.notFound('Profile not found');
     }
   }
 
-  async #change(record: InstanceRecord, change: (current: InstanceRecord) => InstanceRecord, request: ChangeRequest): Promise<void> {
+  async #change(
+    record: InstanceRecord,
+    change: (current: InstanceRecord) => InstanceRecord,
+    request: ChangeRequest,
+  ): Promise<void> {
     const wanted = change(record);
     const { rules } = this.#context;
     checkProtected(record.config, wanted.config);
     prefixed('Invalid config: ', () => rules.checkConfig(wanted.config, record.type));
     rules.checkDeviceTypes(wanted.devices);
-    if (new Set(wanted.profiles).size !== wanted.profiles.length) throw errors.badRequest('Duplicate profile found in request');
+    if (new Set(wanted.profiles).size !== wanted.profiles.length)
+      throw errors.badRequest('Duplicate profile found in request');
     const before = this.#context.expand(record);
     const after = this.#context.expand(wanted);
     const plan = planChange(before, after);
@@ -90,12 +96,19 @@ export class InstanceChanger {
     const range = this.#context.idRange(wanted, after.config);
     return {
       ...wanted,
-      config: { ...config, 'volatile.idmap.base': this.#context.idMapKeys(after.config, range), 'volatile.idmap.next': idMapText(range) },
+      config: {
+        ...config,
+        'volatile.idmap.base': this.#context.idMapKeys(after.config, range),
+        'volatile.idmap.next': idMapText(range),
+      },
     };
   }
 
   /** Host first, record last: a failure leaves both as they were. */
-  async #apply(wanted: InstanceRecord, { before, after, plan }: { before: Effective; after: Effective; plan: ChangePlan }): Promise<void> {
+  async #apply(
+    wanted: InstanceRecord,
+    { before, after, plan }: { before: Effective; after: Effective; plan: ChangePlan },
+  ): Promise<void> {
     const { deps } = this.#context;
     const id = idOf(wanted.project, wanted.name);
     const old = this.#context.require(wanted.project, wanted.name);
@@ -120,13 +133,20 @@ export class InstanceChanger {
   async #resize(wanted: InstanceRecord, before: Effective, after: Effective, undo: UndoStack): Promise<void> {
     const { storage } = this.#context.deps;
     const root = this.#context.rootVolume(wanted, after);
-    const sizeIn = (effective: Effective): number | undefined => rootSize(Object.values(effective.devices).find(isRootDisk) ?? {});
+    const sizeIn = (effective: Effective): number | undefined =>
+      rootSize(Object.values(effective.devices).find(isRootDisk) ?? {});
     await storage.resize(root, sizeIn(after));
     undo.add(() => storage.resize(root, sizeIn(before)));
   }
 
   async #applyLive(
-    { old, wanted, before, after, plan }: { old: InstanceRecord; wanted: InstanceRecord; before: Effective; after: Effective; plan: ChangePlan },
+    {
+      old,
+      wanted,
+      before,
+      after,
+      plan,
+    }: { old: InstanceRecord; wanted: InstanceRecord; before: Effective; after: Effective; plan: ChangePlan },
     undo: UndoStack,
   ): Promise<Record<string, string | undefined>> {
     const { driver } = this.#context.deps;
@@ -151,7 +171,12 @@ export class InstanceChanger {
   }
 
   /** Plugs a device into the running guest; the name of its host interface if it has one. */
-  async #attach(record: InstanceRecord, name: string, device: Readonly<Record<string, string>>, undo: UndoStack): Promise<string | undefined> {
+  async #attach(
+    record: InstanceRecord,
+    name: string,
+    device: Readonly<Record<string, string>>,
+    undo: UndoStack,
+  ): Promise<string | undefined> {
     const { driver } = this.#context.deps;
     const ref = this.#context.ref(record);
     const prepared = await this.#starter.devices.prepare(record, name, device, undo);
@@ -170,7 +195,12 @@ export class InstanceChanger {
     return undefined;
   }
 
-  async #detach(record: InstanceRecord, name: string, device: Readonly<Record<string, string>>, undo: UndoStack): Promise<void> {
+  async #detach(
+    record: InstanceRecord,
+    name: string,
+    device: Readonly<Record<string, string>>,
+    undo: UndoStack,
+  ): Promise<void> {
     const { driver } = this.#context.deps;
     const ref = this.#context.ref(record);
     const scratch = new UndoStack();
@@ -195,12 +225,19 @@ export class InstanceChanger {
     const users = this.#context.deps.collections.instances
       .list()
       .map(({ value }) => value)
-      .filter((record) => record.profiles.includes(after.name) && this.#context.profileProject(record.project) === after.project);
+      .filter(
+        (record) =>
+          record.profiles.includes(after.name) && this.#context.profileProject(record.project) === after.project,
+      );
     for (const { project, name } of users) {
       await this.#context.deps.operations
         .exclusive([this.#context.lock({ project, name })], () => this.#followProfile(project, name, before, after))
         .catch((error: unknown) => {
-          this.#context.deps.log.warn('A profile change was not applied to a running instance', { instance: name, profile: after.name, error });
+          this.#context.deps.log.warn('A profile change was not applied to a running instance', {
+            instance: name,
+            profile: after.name,
+            error,
+          });
         });
     }
   }
@@ -216,15 +253,22 @@ export class InstanceChanger {
 }
 
 /** The guest's nic has the host name it got when it was plugged. */
-function withHostName(record: InstanceRecord, name: string, device: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+function withHostName(
+  record: InstanceRecord,
+  name: string,
+  device: Readonly<Record<string, string>>,
+): Readonly<Record<string, string>> {
   const hostName = deviceVolatile(record.config, name)['host_name'];
-  return device['type'] === 'nic' && device['host_name'] === undefined && hostName !== undefined ? { ...device, host_name: hostName } : device;
+  return device['type'] === 'nic' && device['host_name'] === undefined && hostName !== undefined
+    ? { ...device, host_name: hostName }
+    : device;
 }
 
 function replaced(current: InstanceRecord, body: InstancePut): InstanceRecord {
   return {
     ...current,
-    architecture: body.architecture === undefined || body.architecture === '' ? current.architecture : body.architecture,
+    architecture:
+      body.architecture === undefined || body.architecture === '' ? current.architecture : body.architecture,
     config: body.config ?? {},
     description: body.description ?? '',
     devices: body.devices ?? {},
@@ -236,7 +280,8 @@ function replaced(current: InstanceRecord, body: InstancePut): InstanceRecord {
 function merged(current: InstanceRecord, body: InstancePut): InstanceRecord {
   return {
     ...current,
-    architecture: body.architecture === undefined || body.architecture === '' ? current.architecture : body.architecture,
+    architecture:
+      body.architecture === undefined || body.architecture === '' ? current.architecture : body.architecture,
     config: { ...current.config, ...body.config },
     description: body.description ?? current.description,
     devices: { ...current.devices, ...body.devices },
@@ -245,7 +290,10 @@ function merged(current: InstanceRecord, body: InstancePut): InstanceRecord {
   };
 }
 
-function withChanges(config: Readonly<Record<string, string>>, changes: Readonly<Record<string, string | undefined>>): Record<string, string> {
+function withChanges(
+  config: Readonly<Record<string, string>>,
+  changes: Readonly<Record<string, string | undefined>>,
+): Record<string, string> {
   const result: Record<string, string> = { ...config };
   for (const [key, value] of Object.entries(changes)) {
     if (value === undefined) delete result[key];
@@ -260,6 +308,6 @@ function sameList(a: readonly string[], b: readonly string[]): boolean {
 
 /** @throws bad-request with LXD's text when the instance must not be deleted. */
 export function checkDeletable(effective: Effective): void {
-  if (isTrue(effective.config['security.protection.delete'])) throw errors.badRequest('Instance is protected from being deleted');
+  if (isTrue(effective.config['security.protection.delete']))
+    throw errors.badRequest('Instance is protected from being deleted');
 }
-

@@ -65,13 +65,17 @@ export class InstanceContext {
   snapshot(project: string, name: string, snapshot: string): Entry<InstanceSnapshotRecord> {
     const entry = this.deps.collections.snapshots.get(`${idOf(project, name)}/${snapshot}`);
     if (entry !== undefined) return entry;
-    throw errors.notFound(`Failed to fetch snapshot "${snapshot}" of instance "${name}" in project "${project}": InstanceSnapshot not found`);
+    throw errors.notFound(
+      `Failed to fetch snapshot "${snapshot}" of instance "${name}" in project "${project}": InstanceSnapshot not found`,
+    );
   }
 
   /** Oldest first. */
   snapshotsOf(project: string, name: string): readonly Entry<InstanceSnapshotRecord>[] {
     const found = this.deps.collections.snapshots.list(`${idOf(project, name)}/`);
-    return found.length < 2 ? found : [...found].sort((a, b) => compare(a.value.createdAt, b.value.createdAt) || compare(a.key, b.key));
+    return found.length < 2
+      ? found
+      : [...found].sort((a, b) => compare(a.value.createdAt, b.value.createdAt) || compare(a.key, b.key));
   }
 
   profileProject(project: string): string {
@@ -170,7 +174,12 @@ export class InstanceContext {
     return { containers: of('containers'), instances: of('instances') };
   }
 
-  lifecycle(action: string, record: { readonly project: string; readonly name: string }, by: By = {}, extra: LifecycleExtra = {}): void {
+  lifecycle(
+    action: string,
+    record: { readonly project: string; readonly name: string },
+    by: By = {},
+    extra: LifecycleExtra = {},
+  ): void {
     this.deps.events.lifecycle(record.project, {
       action,
       source: this.url(record.project, record.name, extra.below),

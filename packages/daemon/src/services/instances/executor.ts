@@ -29,7 +29,12 @@ export class InstanceExecutor {
   }
 
   /** `POST /1.0/instances/<name>/exec`. @throws not-found, bad-request unless the guest runs. */
-  exec(project: string, name: string, body: InstanceExecPost, options: By & { readonly type?: InstanceType | undefined } = {}): StartedOperation {
+  exec(
+    project: string,
+    name: string,
+    body: InstanceExecPost,
+    options: By & { readonly type?: InstanceType | undefined } = {},
+  ): StartedOperation {
     const record = this.#running(project, name, options.type);
     const config = this.#context.expand(record).config;
     const interactive = body.interactive === true;
@@ -48,15 +53,21 @@ export class InstanceExecutor {
       description: 'Executing command',
       resources: this.#context.resources(project, name),
     };
-    const started = body['wait-for-websocket'] === true
-      ? this.#overSockets(record, spec, common)
-      : this.#alone(record, spec, body['record-output'] === true, common);
+    const started =
+      body['wait-for-websocket'] === true
+        ? this.#overSockets(record, spec, common)
+        : this.#alone(record, spec, body['record-output'] === true, common);
     this.#context.lifecycle('instance-exec', record, options, { context: { command: body.command } });
     return started;
   }
 
   /** `POST /1.0/instances/<name>/console`. */
-  console(project: string, name: string, body: InstanceConsolePost, options: By & { readonly type?: InstanceType | undefined } = {}): StartedOperation {
+  console(
+    project: string,
+    name: string,
+    body: InstanceConsolePost,
+    options: By & { readonly type?: InstanceType | undefined } = {},
+  ): StartedOperation {
     const type = body.type ?? '';
     if (type !== '' && type !== 'console' && type !== 'vga') throw errors.badRequest(`Unknown console type "${type}"`);
     const record = this.#context.require(project, name, options.type);
@@ -84,7 +95,11 @@ export class InstanceExecutor {
     return this.#context.deps.driver.consoleLog(this.#context.ref(this.#context.require(project, name, type)));
   }
 
-  async clearConsoleLog(project: string, name: string, by: By & { readonly type?: InstanceType | undefined } = {}): Promise<void> {
+  async clearConsoleLog(
+    project: string,
+    name: string,
+    by: By & { readonly type?: InstanceType | undefined } = {},
+  ): Promise<void> {
     const record = this.#context.require(project, name, by.type);
     await this.#context.deps.driver.clearConsoleLog(this.#context.ref(record));
     this.#context.lifecycle('instance-console-reset', record, by);
@@ -156,7 +171,12 @@ export class InstanceExecutor {
     });
   }
 
-  async #attached(process: ExecProcess, sockets: OperationSockets, signal: AbortSignal, attach: () => Promise<void>[]): Promise<number> {
+  async #attached(
+    process: ExecProcess,
+    sockets: OperationSockets,
+    signal: AbortSignal,
+    attach: () => Promise<void>[],
+  ): Promise<number> {
     const stop = (): void => void process.dispose();
     signal.addEventListener('abort', stop, { once: true });
     try {
@@ -208,7 +228,10 @@ export class InstanceExecutor {
     if (terminal !== undefined) return { done: save(terminal, out), files: { '1': url(out) } };
     if (stdio === undefined) return { done: Promise.resolve(), files: {} };
     stdio.stdin.end();
-    return { done: Promise.all([save(stdio.stdout, out), save(stdio.stderr, err)]), files: { '1': url(out), '2': url(err) } };
+    return {
+      done: Promise.all([save(stdio.stdout, out), save(stdio.stderr, err)]),
+      files: { '1': url(out), '2': url(err) },
+    };
   }
 
   #secrets(names: readonly string[]): Record<string, string> {
@@ -234,7 +257,11 @@ function drop({ terminal, stdio }: ExecProcess): Output {
 }
 
 /** Metadata of an ended command. @throws bad-request when it could not be run at all. */
-function result(operation: OperationContext, code: number, output?: Readonly<Record<string, string>>): Record<string, unknown> {
+function result(
+  operation: OperationContext,
+  code: number,
+  output?: Readonly<Record<string, string>>,
+): Record<string, unknown> {
   const metadata = { return: code, ...(output === undefined ? {} : { output }) };
   if (code !== 127 && code !== 126) return metadata;
   operation.update(metadata);

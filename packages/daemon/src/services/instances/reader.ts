@@ -38,7 +38,11 @@ export class InstanceReader {
   }
 
   /** @throws not-found */
-  get(project: string, name: string, type?: InstanceType): { readonly instance: Instance; readonly etag: readonly unknown[] } {
+  get(
+    project: string,
+    name: string,
+    type?: InstanceType,
+  ): { readonly instance: Instance; readonly etag: readonly unknown[] } {
     const entry = this.#context.entry(project, name, type);
     return { instance: this.#render(entry).value, etag: etagSource(entry.value) };
   }
@@ -70,11 +74,16 @@ export class InstanceReader {
     return this.#listOf(scope, `full.${version}`, (entry) => this.#renderFull(entry, version));
   }
 
-  #listOf<T extends object>(scope: ListScope, version: string, render: (entry: Entry<InstanceRecord>) => { readonly value: T; readonly text: string }): RecordList {
+  #listOf<T extends object>(
+    scope: ListScope,
+    version: string,
+    render: (entry: Entry<InstanceRecord>) => { readonly value: T; readonly text: string },
+  ): RecordList {
     const entries = (): readonly Entry<InstanceRecord>[] => this.#entries(scope);
     return {
       version: `${scope.project ?? `*${scope.mayKey}`}/${scope.type ?? ''}/${scope.noun}/${version}`,
-      urls: () => entries().map(({ value }) => projectUrl(`/1.0/${scope.noun}/${encodeURIComponent(value.name)}`, value.project)),
+      urls: () =>
+        entries().map(({ value }) => projectUrl(`/1.0/${scope.noun}/${encodeURIComponent(value.name)}`, value.project)),
       json: () => entries().map((entry) => render(entry).text),
       values: () => entries().map((entry) => render(entry).value),
     };
@@ -82,7 +91,10 @@ export class InstanceReader {
 
   #entries({ project, may, type }: ListScope): readonly Entry<InstanceRecord>[] {
     const { instances } = this.#context.deps.collections;
-    const found = project === undefined ? instances.list().filter(({ value }) => may(value.project)) : instances.list(`${project}/`);
+    const found =
+      project === undefined
+        ? instances.list().filter(({ value }) => may(value.project))
+        : instances.list(`${project}/`);
     return type === undefined ? found : found.filter(({ value }) => value.type === type);
   }
 
@@ -90,7 +102,9 @@ export class InstanceReader {
     const { value: record } = entry;
     const status = this.#context.status(record);
     const stamp = `${entry.revision}.${this.#context.deps.collections.profiles.revision}.${status}`;
-    return this.#plain.get(idOf(record.project, record.name), stamp, () => renderInstance(record, this.#context.effective(entry), status));
+    return this.#plain.get(idOf(record.project, record.name), stamp, () =>
+      renderInstance(record, this.#context.effective(entry), status),
+    );
   }
 
   #renderFull(entry: Entry<InstanceRecord>, stamp: string): { readonly value: InstanceFull; readonly text: string } {
@@ -103,7 +117,10 @@ export class InstanceReader {
         ...this.#render(entry).value,
         backups: backups.length === 0 ? null : backups.map(({ value }) => renderBackup(value)),
         state: this.#renderState(entry, this.#sampler.peek(record)),
-        snapshots: snapshots.length === 0 ? null : snapshots.map(({ value }) => renderSnapshot(value, this.#context.expand(value))),
+        snapshots:
+          snapshots.length === 0
+            ? null
+            : snapshots.map(({ value }) => renderSnapshot(value, this.#context.expand(value))),
       };
     });
   }

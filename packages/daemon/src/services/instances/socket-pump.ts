@@ -41,7 +41,11 @@ function send(socket: WebSocket, chunk: Buffer): Promise<void> | void {
  * Writes what a socket brings into a stream, no faster than the stream takes it; a text message or the socket's end
  * is the end of the data. Resolves then; never rejects.
  */
-export function receiveStream(socket: WebSocket, target: Writable, options: { readonly endTarget: boolean }): Promise<void> {
+export function receiveStream(
+  socket: WebSocket,
+  target: Writable,
+  options: { readonly endTarget: boolean },
+): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const finish = (): void => {
     socket.off('message', onMessage);

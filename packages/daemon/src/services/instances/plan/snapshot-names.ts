@@ -5,8 +5,9 @@
  */
 export function nextSnapshotName(pattern: string | undefined, existing: readonly string[], now: Date): string {
   const template = pattern === undefined || pattern === '' ? 'snap%d' : pattern;
-  const dated = template.replace(/\{\{\s*creation_date\s*(?:\|\s*date:\s*["']([^"']*)["']\s*)?\}\}/g, (_, layout: string | undefined) =>
-    formatDate(layout ?? '2006-01-02_15-04-05', now),
+  const dated = template.replace(
+    /\{\{\s*creation_date\s*(?:\|\s*date:\s*["']([^"']*)["']\s*)?\}\}/g,
+    (_, layout: string | undefined) => formatDate(layout ?? '2006-01-02_15-04-05', now),
   );
   const safe = dated.replace(/[\s/]/g, '-');
   if (!safe.includes('%d')) return existing.includes(safe) ? nextNumbered(`${safe}-%d`, existing) : safe;
