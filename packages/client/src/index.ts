@@ -1,1 +1,4 @@
-export {};
+export * from './exports.ts';
+export { Client, type ClientOptions } from './client.ts';
+export { exportToFile, TemporaryFile } from './temporary-file.ts';
+export { type Certificate as ClientCertificate, findSocket, parseEndpoint } from './transport/endpoint.ts';

@@ -1,0 +1,151 @@
+import type { Server, ServerUntrusted } from '@keelson/api';
+import { type ApiNode, apiNode } from './api-node.ts';
+import { Connection } from './connection.ts';
+import { APIExtensionNotAvailable } from './errors.ts';
+import { type EventsOptions, EventStream } from './events.ts';
+import type { ModelContext } from './model.ts';
+import { OperationWaiter } from './operation-waiter.ts';
+import { CertificateManager } from './resources/certificate.ts';
+import { ClusterManager } from './resources/cluster.ts';
+import { ImageManager } from './resources/image.ts';
+import { InstanceManager } from './resources/instance.ts';
+import { NetworkManager } from './resources/network.ts';
+import { OperationManager } from './resources/operation.ts';
+import { ProfileManager } from './resources/profile.ts';
+import { ProjectManager } from './resources/project.ts';
+import { StoragePoolManager } from './resources/storage-pool.ts';
+import type { Transport } from './transport/types.ts';
+import type { Warnings } from './warnings.ts';
+
+export interface BaseClientOptions {
+  /** API version, the prefix of every path (default `1.0`). */
+  readonly version?: string;
+  /** Project that requests are about (default the server's `default`). */
+  readonly project?: string;
+  /** Cluster member that requests are about. */
+  readonly target?: string;
+}
+
+/** Everything but the way to the server; `Client` adds that for Node and for browsers. */
+export class BaseClient implements AsyncDisposable {
+  readonly instances: InstanceManager;
+  readonly containers: InstanceManager;
+  readonly virtualMachines: InstanceManager;
+  readonly images: ImageManager;
+  readonly operations: OperationManager;
+  readonly profiles: ProfileManager;
+  readonly storagePools: StoragePoolManager;
+  readonly networks: NetworkManager;
+  readonly certificates: CertificateManager;
+  readonly cluster: ClusterManager;
+  readonly projects: ProjectManager;
+  /** `GET /1.0` and its settings. */
+  readonly server: ServerInfo;
+  /** Low-level access: every attribute or index adds one URL part, `get()` and its kin send the request. */
+  readonly api: ApiNode;
+  readonly #connection: Connection;
+
+  constructor(transport: Transport, options: BaseClientOptions, warnings: Warnings) {
+    const { version = '1.0', project, target } = options;
+    const connection = new Connection(transport, { version, project, target });
+    this.#connection = connection;
+    this.server = new ServerInfo(connection);
+    const context: ModelContext = {
+      connection,
+      operations: new OperationWaiter(connection, warnings),
+      hasExtension: (name) => this.hasApiExtension(name),
+      assertExtension: (name) => this.assertHasApiExtension(name),
+    };
+    this.instances = new InstanceManager(context);
+    this.containers = new InstanceManager(context, 'container');
+    this.virtualMachines = new InstanceManager(context, 'virtual-machine');
+    this.images = new ImageManager(context);
+    this.operations = new OperationManager(context);
+    this.profiles = new ProfileManager(context);
+    this.storagePools = new StoragePoolManager(context);
+    this.networks = new NetworkManager(context);
+    this.certificates = new CertificateManager(context);
+    this.cluster = new ClusterManager(context);
+    this.projects = new ProjectManager(context);
+    this.api = apiNode(connection, connection.path());
+  }
+
+  /** Where the server is: `unix:/path` or `https://host:port`. */
+  get endpoint(): string {
+    return this.#connection.transport.endpoint;
+  }
+
+  /** Whether the server offers an extension; the list is fetched once. */
+  async hasApiExtension(name: string): Promise<boolean> {
+    return (await this.server.extensions()).has(name);
+  }
+
+  /** @throws APIExtensionNotAvailable when the server lacks it */
+  async assertHasApiExtension(name: string): Promise<void> {
+    if (!(await this.hasApiExtension(name))) throw new APIExtensionNotAvailable(name);
+  }
+
+  /** Events of the server, `types` of them or all. See EventStream for reconnecting and ending. */
+  events(options: EventsOptions = {}): EventStream {
+    return new EventStream(this.#connection, options);
+  }
+
+  /** Closes the connections. Running waits and streams end with an error. */
+  async close(): Promise<void> {
+    await this.#connection.transport.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  /** Sends the certificate that this client presents, with the trust password or a token, so that the server trusts it. */
+  protected async trust(secret: string, certificate: string | undefined): Promise<void> {
+    const path = this.#connection.path('certificates');
+    const json = { type: 'client', password: secret, ...(certificate === undefined ? {} : { certificate }) };
+    await this.#connection.request('POST', path, { json });
+    this.server.forget();
+  }
+}
+
+/** `client.server`: the server's own record and settings. */
+export class ServerInfo {
+  readonly #connection: Connection;
+  #extensions: Promise<ReadonlySet<string>> | undefined;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  /** `GET /1.0`; an untrusted client sees less. */
+  async get(): Promise<Server | ServerUntrusted> {
+    return this.#connection.get<Server | ServerUntrusted>(this.#connection.path());
+  }
+
+  /** Changes settings and leaves the others. `PATCH /1.0` @throws APIException naming the key */
+  async patch(config: Readonly<Record<string, string>>): Promise<void> {
+    await this.#connection.request('PATCH', this.#connection.path(), { json: { config } });
+  }
+
+  /** Replaces all settings. `PUT /1.0` */
+  async put(config: Readonly<Record<string, string>>): Promise<void> {
+    await this.#connection.request('PUT', this.#connection.path(), { json: { config } });
+  }
+
+  /** Names of the API extensions; fetched once. */
+  extensions(): Promise<ReadonlySet<string>> {
+    this.#extensions ??= this.get().then(
+      (server) => new Set(server.api_extensions),
+      (error: unknown) => {
+        this.#extensions = undefined;
+        throw error;
+      },
+    );
+    return this.#extensions;
+  }
+
+  /** @internal Fetches again next time. */
+  forget(): void {
+    this.#extensions = undefined;
+  }
+}

@@ -1,0 +1,33 @@
+import { BaseClient, type BaseClientOptions } from './base-client.ts';
+import { BrowserTransport } from './transport/browser-transport.ts';
+import { Warnings } from './warnings.ts';
+
+export * from './exports.ts';
+
+export interface ClientOptions extends BaseClientOptions {
+  /** `https://host[:port]`; default the page's own origin. */
+  readonly endpoint?: string;
+  /** Milliseconds until an answer must have begun; default none. */
+  readonly timeout?: number;
+}
+
+/** The client in a browser: over https only, with the certificate the browser holds. */
+export class Client extends BaseClient {
+  constructor(options: ClientOptions = {}) {
+    const origin = (
+      options.endpoint ??
+      (globalThis as { location?: { origin: string } }).location?.origin ??
+      ''
+    ).replace(/\/$/, '');
+    const warnings = new Warnings(
+      (message) => console.warn(message),
+      () => undefined,
+    );
+    super(new BrowserTransport({ origin, timeout: options.timeout }), options, warnings);
+  }
+
+  /** Makes the server trust the browser's certificate. @throws APIException when the secret is wrong */
+  async authenticate(secret: string): Promise<void> {
+    await this.trust(secret, undefined);
+  }
+}

@@ -1,0 +1,68 @@
+import type { Certificate as CertificateRecord } from '@keelson/api';
+import { Manager } from '../manager.ts';
+import { defineAttributes, Model, type ModelContext } from '../model.ts';
+
+const FIELDS = ['fingerprint', 'name', 'type', 'restricted', 'projects', 'certificate'] as const;
+const WRITABLE = ['name', 'type', 'restricted', 'projects'] as const;
+
+/** A trusted client certificate, identified by its fingerprint. */
+export class Certificate extends Model<CertificateRecord> {
+  /** SHA-256 over the DER form, lower-case hex. */
+  declare readonly fingerprint: string;
+  declare name: string;
+  declare readonly type: string;
+  declare restricted: boolean;
+  declare projects: string[];
+  /** PEM. */
+  declare readonly certificate: string;
+
+  constructor(context: ModelContext, fingerprint: string, record: Partial<CertificateRecord>, populated: boolean) {
+    const path = context.connection.path('certificates', fingerprint);
+    super(
+      context,
+      { path, label: `Certificate ${fingerprint.slice(0, 12)}`, writable: WRITABLE },
+      { fingerprint, ...record },
+      populated,
+    );
+  }
+}
+defineAttributes<CertificateRecord>(Certificate, FIELDS, WRITABLE);
+
+/** `client.certificates` */
+export class CertificateManager extends Manager<CertificateRecord, Certificate, 'fingerprint'> {
+  constructor(context: ModelContext) {
+    super(context, {
+      path: context.connection.path('certificates'),
+      fields: FIELDS,
+      key: 'fingerprint',
+      make: (fingerprint, record, populated) => new Certificate(context, fingerprint, record, populated),
+    });
+  }
+
+  /**
+   * Makes a certificate trusted. `certData` is PEM (or the base64 of DER); `password` is the server's trust password
+   * or a token, empty over the unix socket. `POST /1.0/certificates` @throws APIException
+   */
+  async create(password: string, certData: string, options: { readonly name?: string } = {}): Promise<Certificate> {
+    const der = derOf(certData);
+    const body = {
+      type: 'client',
+      certificate: btoa(String.fromCharCode(...der)),
+      name: options.name ?? '',
+      ...(password === '' ? {} : { password }),
+    };
+    await this.context.connection.request('POST', this.definition.path, { json: body });
+    return this.get(await fingerprintOf(der));
+  }
+}
+
+/** Bytes of a certificate given as PEM or base64. */
+function derOf(certificate: string): Uint8Array {
+  const base64 = certificate.replace(/-----(BEGIN|END) CERTIFICATE-----/g, '').replace(/\s/g, '');
+  return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+}
+
+async function fingerprintOf(der: Uint8Array): Promise<string> {
+  const digest = await crypto.subtle.digest('SHA-256', new Uint8Array(der));
+  return [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+}

@@ -1,0 +1,224 @@
+import type { Image as ImageRecord, ImagesPost } from '@keelson/api';
+import { Manager } from '../manager.ts';
+import { defineAttributes, Model, type ModelContext, type WaitOptions } from '../model.ts';
+import { type MultipartPart, multipart } from '../multipart.ts';
+import type { RequestBody } from '../transport/types.ts';
+import { Download, exists } from './common.ts';
+
+const FIELDS = [
+  'fingerprint',
+  'aliases',
+  'architecture',
+  'auto_update',
+  'cached',
+  'created_at',
+  'expires_at',
+  'filename',
+  'last_used_at',
+  'profiles',
+  'properties',
+  'public',
+  'size',
+  'type',
+  'update_source',
+  'uploaded_at',
+] as const;
+const WRITABLE = ['auto_update', 'properties', 'public', 'expires_at', 'profiles'] as const;
+
+/** An image, identified by its fingerprint (SHA-256, lower-case hex) or an alias. */
+export class Image extends Model<ImageRecord> {
+  declare readonly fingerprint: string;
+  declare readonly aliases: ImageRecord['aliases'];
+  declare readonly architecture: string;
+  declare auto_update: boolean;
+  declare readonly cached: boolean;
+  declare readonly created_at: string;
+  declare expires_at: string;
+  declare readonly filename: string;
+  declare readonly last_used_at: string;
+  declare profiles: string[];
+  declare properties: Record<string, string>;
+  declare public: boolean;
+  /** Bytes. */
+  declare readonly size: number;
+  declare readonly type: string;
+  declare readonly update_source: ImageRecord['update_source'];
+  declare readonly uploaded_at: string;
+
+  constructor(context: ModelContext, fingerprint: string, record: Partial<ImageRecord>, populated: boolean) {
+    const path = context.connection.path('images', fingerprint);
+    super(
+      context,
+      { path, label: `Image ${fingerprint.slice(0, 12)}`, writable: WRITABLE },
+      { fingerprint, ...record },
+      populated,
+    );
+  }
+
+  /** `POST /1.0/images/aliases` @throws APIException when the alias is taken */
+  async addAlias(name: string, description = ''): Promise<void> {
+    this.assertAlive();
+    const path = this.connection.path('images', 'aliases');
+    await this.connection.request('POST', path, { json: { name, description, target: this.fingerprint } });
+    await this.sync();
+  }
+
+  /** `DELETE /1.0/images/aliases/<name>` @throws NotFound */
+  async deleteAlias(name: string): Promise<void> {
+    this.assertAlive();
+    await this.connection.request('DELETE', this.connection.path('images', 'aliases', name));
+    await this.sync();
+  }
+
+  /**
+   * The image's bytes: one tarball, or for a split image a multipart body. `GET /1.0/images/<fingerprint>/export`.
+   * In Node `exportToFile` of the package writes it to a temporary file.
+   */
+  async export(options: { readonly signal?: AbortSignal } = {}): Promise<Download> {
+    this.assertAlive();
+    return new Download(await this.connection.raw('GET', `${this.path}/export`, options));
+  }
+
+  /**
+   * Copies the image to another server, which pulls it from here; a private image is opened with a one-time secret.
+   * Returns the copy when `wait` is set. @throws APIException
+   */
+  async copy(
+    target: { readonly images: ImageManager },
+    options: WaitOptions & { readonly public?: boolean; readonly autoUpdate?: boolean } = {},
+  ): Promise<Image | undefined> {
+    this.assertAlive();
+    const { metadata: server } = await this.connection.request<{
+      environment: { addresses: string[]; certificate: string };
+    }>('GET', this.connection.path());
+    const [address] = server.environment.addresses;
+    const secret = this.public ? undefined : await this.#secret();
+    const source = {
+      type: 'image',
+      mode: 'pull',
+      protocol: 'lxd',
+      server: `https://${address ?? ''}`,
+      certificate: server.environment.certificate,
+      fingerprint: this.fingerprint,
+      ...(secret === undefined ? {} : { secret }),
+    };
+    const body = { public: options.public ?? this.public, auto_update: options.autoUpdate ?? this.auto_update, source };
+    return target.images.createFrom(body, options, this.fingerprint);
+  }
+
+  async #secret(): Promise<string> {
+    const { metadata } = await this.connection.request<{ metadata: { secret: string } }>('POST', `${this.path}/secret`);
+    return metadata.metadata.secret;
+  }
+}
+defineAttributes<ImageRecord>(Image, FIELDS, WRITABLE);
+
+export interface ImageCreateOptions {
+  /** Metadata tar of a split image; `image` is then its root file system. Sent as one multipart request. */
+  readonly metadata?: RequestBody;
+  readonly public?: boolean;
+  readonly filename?: string;
+  readonly properties?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal;
+}
+
+/** `client.images` */
+export class ImageManager extends Manager<ImageRecord, Image, 'fingerprint'> {
+  constructor(context: ModelContext) {
+    super(context, {
+      path: context.connection.path('images'),
+      fields: FIELDS,
+      key: 'fingerprint',
+      make: (fingerprint, record, populated) => new Image(context, fingerprint, record, populated),
+    });
+  }
+
+  /** `GET /1.0/images/aliases/<alias>`, then the image. @throws NotFound */
+  async getByAlias(alias: string): Promise<Image> {
+    const { connection } = this.context;
+    const { target } = await connection.get<{ target: string }>(connection.path('images', 'aliases', alias));
+    return this.get(target);
+  }
+
+  /** By fingerprint, or by alias with `alias`. */
+  override async exists(name: string, options: { readonly alias?: boolean } = {}): Promise<boolean> {
+    return options.alias ? exists(this.getByAlias(name)) : exists(this.get(name));
+  }
+
+  /** Uploads an image and waits until the server has it. `POST /1.0/images` @throws APIException */
+  async create(image: RequestBody, options: ImageCreateOptions = {}): Promise<Image> {
+    const headers: Record<string, string> = {
+      'X-LXD-public': options.public ? '1' : '0',
+      'X-LXD-filename': options.filename ?? 'image',
+      ...(options.properties === undefined
+        ? {}
+        : { 'X-LXD-properties': new URLSearchParams(options.properties).toString() }),
+    };
+    let body = image;
+    if (options.metadata === undefined) headers['Content-Type'] = 'application/octet-stream';
+    else {
+      const parts: MultipartPart[] = [
+        { name: 'metadata', filename: 'metadata.tar', body: options.metadata },
+        { name: 'rootfs', filename: options.filename ?? 'rootfs', body: image },
+      ];
+      const form = multipart(parts);
+      headers['Content-Type'] = form.contentType;
+      body = form.body;
+    }
+    const { connection, operations } = this.context;
+    const { operation } = await connection.request('POST', this.definition.path, {
+      raw: body,
+      headers,
+      signal: options.signal,
+    });
+    const ended = await operations.wait(operation, { signal: options.signal });
+    return this.get(fingerprintOf(ended.metadata));
+  }
+
+  /** From an image server of protocol simplestreams; `server` is its URL. @throws APIException */
+  async createFromSimplestreams(
+    server: string,
+    alias: string,
+    options: WaitOptions & { readonly public?: boolean; readonly autoUpdate?: boolean } = {},
+  ): Promise<Image> {
+    const source = { type: 'image', mode: 'pull', protocol: 'simplestreams', server, fingerprint: alias };
+    return this.#createAndGet(
+      { public: options.public ?? false, auto_update: options.autoUpdate ?? false, source },
+      options,
+    );
+  }
+
+  /** From a URL that answers with `LXD-Image-Hash` and `LXD-Image-URL`. @throws APIException */
+  async createFromUrl(
+    url: string,
+    options: WaitOptions & { readonly public?: boolean; readonly autoUpdate?: boolean } = {},
+  ): Promise<Image> {
+    const source = { type: 'url', mode: 'pull', url };
+    return this.#createAndGet(
+      { public: options.public ?? false, auto_update: options.autoUpdate ?? false, source },
+      options,
+    );
+  }
+
+  /** Any other way that `POST /1.0/images` knows. Resolves with the image when `wait` is set. */
+  async createFrom(body: ImagesPost, options: WaitOptions = {}, fingerprint?: string): Promise<Image | undefined> {
+    const { connection, operations } = this.context;
+    const { operation } = await connection.request('POST', this.definition.path, {
+      json: body,
+      signal: options.signal,
+    });
+    if (!options.wait) return undefined;
+    const ended = await operations.wait(operation, { signal: options.signal });
+    return this.get(fingerprint ?? fingerprintOf(ended.metadata));
+  }
+
+  async #createAndGet(body: ImagesPost, options: WaitOptions): Promise<Image> {
+    const image = await this.createFrom(body, { ...options, wait: true });
+    if (image === undefined) throw new TypeError('createFrom with wait returns an image');
+    return image;
+  }
+}
+
+function fingerprintOf(metadata: unknown): string {
+  return String((metadata as { fingerprint?: unknown } | null)?.fingerprint ?? '');
+}

@@ -1,0 +1,119 @@
+import type { ModelContext } from '../model.ts';
+import type { RequestBody } from '../transport/types.ts';
+import { Download } from './common.ts';
+
+/** What a file of a guest is. */
+export interface FileInfo {
+  readonly type: 'file' | 'directory' | 'symlink';
+  readonly uid: number;
+  readonly gid: number;
+  /** Permission bits, for example 0o644. */
+  readonly mode: number;
+}
+
+export interface PutOptions {
+  readonly uid?: number;
+  readonly gid?: number;
+  /** Permission bits, for example 0o644. */
+  readonly mode?: number;
+  readonly append?: boolean;
+  readonly signal?: AbortSignal;
+}
+
+/** `instance.files`: files of the guest by absolute path; works on stopped instances too. */
+export class InstanceFiles {
+  readonly #context: ModelContext;
+  readonly #instance: () => string;
+
+  constructor(context: ModelContext, instance: () => string) {
+    this.#context = context;
+    this.#instance = instance;
+  }
+
+  /** Content of a file. `GET /1.0/instances/<name>/files?path=` @throws NotFound */
+  async get(
+    path: string,
+    options: { readonly signal?: AbortSignal } = {},
+  ): Promise<Download & { readonly info: FileInfo }> {
+    const response = await this.#context.connection.raw('GET', this.#path(), { query: { path }, ...options });
+    return Object.assign(new Download(response), { info: infoOf(response.headers) });
+  }
+
+  /** Names in a folder. @throws NotFound */
+  async list(path: string): Promise<string[]> {
+    const response = await this.#context.connection.raw('GET', this.#path(), { query: { path } });
+    const text = await response.text();
+    if (infoOf(response.headers).type !== 'directory') throw new TypeError(`${path} is not a folder`);
+    return (JSON.parse(text) as { metadata: string[] | null }).metadata ?? [];
+  }
+
+  /** What the file is, without its content. */
+  async stat(path: string): Promise<FileInfo> {
+    const response = await this.#context.connection.raw('GET', this.#path(), { query: { path } });
+    await response.discard();
+    return infoOf(response.headers);
+  }
+
+  /** Writes a file. `POST /1.0/instances/<name>/files?path=` @throws NotFound when its folder is not there */
+  async put(path: string, content: RequestBody, options: PutOptions = {}): Promise<void> {
+    await this.#post(path, content, 'file', options);
+  }
+
+  /** Makes a folder; an existing one is left as it is. */
+  async mkdir(path: string, options: PutOptions = {}): Promise<void> {
+    await this.#post(path, '', 'directory', options);
+  }
+
+  /** Makes a symbolic link at `path` that points to `target`. */
+  async symlink(path: string, target: string, options: PutOptions = {}): Promise<void> {
+    await this.#post(path, target, 'symlink', options);
+  }
+
+  /** Deletes a file or an empty folder. `DELETE /1.0/instances/<name>/files?path=` @throws NotFound */
+  async delete(path: string): Promise<void> {
+    await this.#context.connection.request('DELETE', this.#path(), { query: { path } });
+  }
+
+  /** Every file below a folder, folders before what is in them. Links are not followed. */
+  async *walk(path: string): AsyncGenerator<{ readonly path: string; readonly info: FileInfo }> {
+    for (const name of await this.list(path)) {
+      const child = `${path.replace(/\/$/, '')}/${name}`;
+      const info = await this.stat(child);
+      yield { path: child, info };
+      if (info.type === 'directory') yield* this.walk(child);
+    }
+  }
+
+  async #post(path: string, content: RequestBody, type: FileInfo['type'], options: PutOptions): Promise<void> {
+    const headers: Record<string, string> = {
+      'Content-Type': 'application/octet-stream',
+      'X-LXD-type': type,
+      'X-LXD-write': options.append ? 'append' : 'overwrite',
+      ...(options.uid === undefined ? {} : { 'X-LXD-uid': String(options.uid) }),
+      ...(options.gid === undefined ? {} : { 'X-LXD-gid': String(options.gid) }),
+      ...(options.mode === undefined ? {} : { 'X-LXD-mode': `0${options.mode.toString(8)}` }),
+    };
+    await this.#context.connection.request('POST', this.#path(), {
+      query: { path },
+      raw: content,
+      headers,
+      signal: options.signal,
+    });
+  }
+
+  #path(): string {
+    return `${this.#instance()}/files`;
+  }
+}
+
+function infoOf(headers: Readonly<Record<string, string>>): FileInfo {
+  const type = headers['x-lxd-type'] ?? headers['x-incus-type'];
+  const number = (name: string, radix = 10): number =>
+    Number.parseInt(headers[`x-lxd-${name}`] ?? headers[`x-incus-${name}`] ?? '0', radix);
+  return {
+    type: type === 'directory' || type === 'symlink' ? type : 'file',
+    uid: number('uid'),
+    gid: number('gid'),
+    mode: number('mode', 8),
+  };
+}

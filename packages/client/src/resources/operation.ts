@@ -1,0 +1,66 @@
+import type { Operation as OperationRecord } from '@keelson/api';
+import type { ModelContext } from '../model.ts';
+import type { WaitForOptions } from '../operation-waiter.ts';
+import { nameOf } from './common.ts';
+
+/** A background operation of the server, as it was when read. */
+export class Operation {
+  readonly #context: ModelContext;
+  #record: OperationRecord;
+
+  constructor(context: ModelContext, record: OperationRecord) {
+    this.#context = context;
+    this.#record = record;
+  }
+
+  get id(): string {
+    return this.#record.id;
+  }
+
+  /** Status code of the API: 103 running, 200 success, 400 failure, 401 cancelled. */
+  get status_code(): number {
+    return this.#record.status_code;
+  }
+
+  /** Everything the server said, also what this version does not know. */
+  get record(): Readonly<OperationRecord> {
+    return this.#record;
+  }
+
+  /** Blocks until the operation ended. @throws APIException when it failed or was cancelled */
+  async wait(options: WaitForOptions = {}): Promise<this> {
+    this.#record = await this.#context.operations.wait(this.id, options);
+    return this;
+  }
+
+  /** `DELETE /1.0/operations/<id>` @throws APIException when it cannot be cancelled */
+  async cancel(): Promise<void> {
+    await this.#context.operations.cancel(this.id);
+  }
+}
+
+/** `client.operations` */
+export class OperationManager {
+  readonly #context: ModelContext;
+
+  constructor(context: ModelContext) {
+    this.#context = context;
+  }
+
+  /** `id` may be a URL path. `GET /1.0/operations/<id>` @throws NotFound */
+  async get(id: string): Promise<Operation> {
+    return new Operation(this.#context, await this.#context.operations.get(id));
+  }
+
+  /** Blocks until the operation ended and returns it. @throws APIException when it failed, NotFound */
+  async waitForOperation(id: string, options: WaitForOptions = {}): Promise<Operation> {
+    return new Operation(this.#context, await this.#context.operations.wait(id, options));
+  }
+
+  /** Ids of all operations by status (`running`, `success`, …). `GET /1.0/operations` */
+  async all(): Promise<Record<string, string[]>> {
+    const { connection } = this.#context;
+    const byStatus = await connection.get<Record<string, string[]>>(connection.path('operations'));
+    return Object.fromEntries(Object.entries(byStatus).map(([status, urls]) => [status, urls.map(nameOf)]));
+  }
+}

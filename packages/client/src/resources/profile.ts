@@ -1,0 +1,55 @@
+import type { Profile as ProfileRecord } from '@keelson/api';
+import { Manager } from '../manager.ts';
+import { defineAttributes, Model, type ModelContext, type WaitOptions } from '../model.ts';
+
+const FIELDS = ['name', 'description', 'config', 'devices', 'used_by'] as const;
+const WRITABLE = ['description', 'config', 'devices'] as const;
+
+/** Config and devices that instances share. */
+export class Profile extends Model<ProfileRecord> {
+  declare readonly name: string;
+  declare description: string;
+  declare config: ProfileRecord['config'];
+  declare devices: ProfileRecord['devices'];
+  declare readonly used_by: readonly string[];
+
+  constructor(context: ModelContext, name: string, record: Partial<ProfileRecord>, populated: boolean) {
+    super(context, definitionOf(context, name), { ...record, name }, populated);
+  }
+
+  /** `POST /1.0/profiles/<name>` @throws APIException when the name is taken or may not change */
+  async rename(newName: string, options: WaitOptions = {}): Promise<void> {
+    this.assertAlive();
+    await this.run('POST', this.path, { json: { name: newName } }, { wait: true, ...options });
+    this.moved(definitionOf(this.context, newName), { name: newName });
+  }
+}
+defineAttributes<ProfileRecord>(Profile, FIELDS, WRITABLE);
+
+function definitionOf(context: ModelContext, name: string): { path: string; label: string; writable: typeof WRITABLE } {
+  return { path: context.connection.path('profiles', name), label: `Profile "${name}"`, writable: WRITABLE };
+}
+
+export interface ProfileOptions {
+  readonly description?: string;
+  readonly config?: ProfileRecord['config'];
+  readonly devices?: ProfileRecord['devices'];
+}
+
+/** `client.profiles` */
+export class ProfileManager extends Manager<ProfileRecord, Profile, 'name'> {
+  constructor(context: ModelContext) {
+    super(context, {
+      path: context.connection.path('profiles'),
+      fields: FIELDS,
+      key: 'name',
+      make: (name, record, populated) => new Profile(context, name, record, populated),
+    });
+  }
+
+  /** `POST /1.0/profiles` @throws APIException */
+  async create(name: string, options: ProfileOptions = {}): Promise<Profile> {
+    await this.context.connection.request('POST', this.definition.path, { json: { name, ...options } });
+    return this.get(name);
+  }
+}

@@ -1,0 +1,53 @@
+import type { Project as ProjectRecord } from '@keelson/api';
+import { Manager } from '../manager.ts';
+import { defineAttributes, Model, type ModelContext, type WaitOptions } from '../model.ts';
+
+const FIELDS = ['name', 'description', 'config', 'used_by'] as const;
+const WRITABLE = ['description', 'config'] as const;
+
+/** A project: a name space of instances and, by its `features.*`, of images, profiles, volumes and networks. */
+export class Project extends Model<ProjectRecord> {
+  declare readonly name: string;
+  declare description: string;
+  declare config: Record<string, string>;
+  declare readonly used_by: readonly string[];
+
+  constructor(context: ModelContext, name: string, record: Partial<ProjectRecord>, populated: boolean) {
+    super(context, definitionOf(context, name), { ...record, name }, populated);
+  }
+
+  /** `POST /1.0/projects/<name>` @throws APIException while in use */
+  async rename(newName: string, options: WaitOptions = {}): Promise<void> {
+    this.assertAlive();
+    await this.run('POST', this.path, { json: { name: newName } }, { wait: true, ...options });
+    this.moved(definitionOf(this.context, newName), { name: newName });
+  }
+}
+defineAttributes<ProjectRecord>(Project, FIELDS, WRITABLE);
+
+function definitionOf(context: ModelContext, name: string): { path: string; label: string; writable: typeof WRITABLE } {
+  return { path: context.connection.path('projects', name), label: `Project "${name}"`, writable: WRITABLE };
+}
+
+/** `client.projects`. Every operation throws APIExtensionNotAvailable without the extension `projects`. */
+export class ProjectManager extends Manager<ProjectRecord, Project, 'name'> {
+  constructor(context: ModelContext) {
+    super(context, {
+      path: context.connection.path('projects'),
+      fields: FIELDS,
+      key: 'name',
+      extension: 'projects',
+      make: (name, record, populated) => new Project(context, name, record, populated),
+    });
+  }
+
+  /** `POST /1.0/projects` @throws APIException */
+  async create(
+    name: string,
+    options: { readonly description?: string; readonly config?: Record<string, string> } = {},
+  ): Promise<Project> {
+    await this.assertAvailable();
+    await this.context.connection.request('POST', this.definition.path, { json: { name, ...options } });
+    return this.get(name);
+  }
+}

@@ -1,0 +1,74 @@
+import type { ResourcesStoragePool, StoragePool as StoragePoolRecord, StoragePoolsPost } from '@keelson/api';
+import { Manager } from '../manager.ts';
+import { defineAttributes, Model, type ModelContext } from '../model.ts';
+import { StorageVolumeManager } from './storage-volume.ts';
+
+const FIELDS = ['name', 'driver', 'description', 'config', 'used_by', 'status', 'locations'] as const;
+const WRITABLE = ['description', 'config'] as const;
+
+/** A storage pool. `save` replaces `description` and `config` in entirety. */
+export class StoragePool extends Model<StoragePoolRecord> {
+  declare readonly name: string;
+  /** `dir`, `btrfs`, … */
+  declare readonly driver: string;
+  declare description: string;
+  /** All values are text; sizes carry their unit (`10GiB`). */
+  declare config: Record<string, string>;
+  /** URL paths of what uses the pool. */
+  declare readonly used_by: readonly string[];
+  declare readonly status: string;
+  declare readonly locations: readonly string[];
+  /** Space and inodes. */
+  readonly resources: StoragePoolResources;
+  readonly volumes: StorageVolumeManager;
+
+  constructor(context: ModelContext, name: string, record: Partial<StoragePoolRecord>, populated: boolean) {
+    const path = context.connection.path('storage-pools', name);
+    super(context, { path, label: `Storage pool "${name}"`, writable: WRITABLE }, { ...record, name }, populated);
+    this.resources = new StoragePoolResources(context, name);
+    this.volumes = new StorageVolumeManager(context, name);
+  }
+
+  /** True: every pool that the API shows is managed by the server. */
+  get managed(): boolean {
+    return true;
+  }
+}
+defineAttributes<StoragePoolRecord>(StoragePool, FIELDS, WRITABLE);
+
+/** Read-only space and inode counts of a pool. */
+export class StoragePoolResources {
+  readonly #context: ModelContext;
+  readonly #pool: string;
+
+  constructor(context: ModelContext, pool: string) {
+    this.#context = context;
+    this.#pool = pool;
+  }
+
+  /** Bytes and inodes, used and total. `GET /1.0/storage-pools/<pool>/resources` @throws NotFound */
+  async get(options: { readonly signal?: AbortSignal } = {}): Promise<ResourcesStoragePool> {
+    const { connection } = this.#context;
+    return connection.get<ResourcesStoragePool>(connection.path('storage-pools', this.#pool, 'resources'), options);
+  }
+}
+
+/** `client.storagePools`. Every operation throws APIExtensionNotAvailable without the extension `storage`. */
+export class StoragePoolManager extends Manager<StoragePoolRecord, StoragePool, 'name'> {
+  constructor(context: ModelContext) {
+    super(context, {
+      path: context.connection.path('storage-pools'),
+      fields: FIELDS,
+      key: 'name',
+      extension: 'storage',
+      make: (name, record, populated) => new StoragePool(context, name, record, populated),
+    });
+  }
+
+  /** `definition` is the whole request body. `POST /1.0/storage-pools` @throws APIException */
+  async create(definition: StoragePoolsPost): Promise<StoragePool> {
+    await this.assertAvailable();
+    await this.context.connection.request('POST', this.definition.path, { json: definition });
+    return this.get(definition.name);
+  }
+}
