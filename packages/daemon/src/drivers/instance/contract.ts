@@ -31,6 +31,8 @@ export interface MountSpec {
   readonly recursive: boolean;
   /** `shift`: guest ids map onto the source's plain ids through an idmapped mount. */
   readonly shift: boolean;
+  /** What to create in the guest when the target is absent; default: found by looking at the source. */
+  readonly kind?: 'folder' | 'file';
   /** Extra mount options, already checked. */
   readonly options: readonly string[];
 }
@@ -89,6 +91,8 @@ export interface StartSpec extends InstanceRef {
   readonly mounts: readonly MountSpec[];
   readonly unixDevices: readonly UnixDeviceSpec[];
   readonly limits: LimitsSpec;
+  /** `linux.sysctl.*`: name to value. */
+  readonly sysctls?: Readonly<Record<string, string>>;
   readonly nesting: boolean;
   readonly privileged: boolean;
   /** Remaining `security.*` keys that shape the guest (syscalls filters, protection, …). */
@@ -164,7 +168,10 @@ export interface ExecProcess {
   resize(width: number, height: number): void;
   /** Signal number to the command itself (not only to the attaching process). */
   signal(number: number): void;
-  /** Exit code; 128+n when a signal ended it; 127/126 when it could not be run. Never rejects. */
+  /**
+   * Exit code; 128+n when a signal ended it; 127/126 when it could not be run. Never rejects. Settles when the command
+   * itself has ended: its output streams end by themselves, later where a child of it still holds them.
+   */
   readonly exited: Promise<number>;
   /** Ends the command and frees everything. Idempotent. */
   dispose(): Promise<void>;
@@ -196,7 +203,7 @@ export interface InstanceDriver {
   console(ref: InstanceRef, size: { width: number; height: number }): Promise<ExecProcess>;
   consoleLog(ref: InstanceRef): Promise<Buffer>;
   clearConsoleLog(ref: InstanceRef): Promise<void>;
-  /** Applies changed limits to a running guest. @throws bad-request naming what cannot change live. */
+  /** Applies changed limits to a running guest; `limits.kernel` takes effect at its next start. @throws bad-request naming the limit the kernel refuses. */
   updateLimits(ref: InstanceRef, limits: LimitsSpec): Promise<void>;
   /** Hot-plugs into a running guest. */
   attachNic(ref: InstanceRef, nic: NicSpec): Promise<void>;
