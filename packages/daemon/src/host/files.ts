@@ -29,6 +29,8 @@ export interface FileStat {
   /** Permission bits. */
   readonly mode: number;
   readonly size: number;
+  /** Last change of the content. */
+  readonly modified: Date;
 }
 
 export interface CreateOptions {
@@ -172,7 +174,7 @@ async function statFd(fd: number): Promise<FileStat> {
       : found.isSymbolicLink()
         ? 'symlink'
         : 'other';
-  return { kind, uid: found.uid, gid: found.gid, mode: found.mode & 0o7777, size: found.size };
+  return { kind, uid: found.uid, gid: found.gid, mode: found.mode & 0o7777, size: found.size, modified: found.mtime };
 }
 
 export async function pathExists(path: string): Promise<boolean> {

@@ -14,10 +14,14 @@ const CACHE_BYTES = 8 * 1024 * 1024;
  */
 export function bindList<R extends RouteDefinition>(
   route: R,
-  listOf: (request: RouteRequest<R>) => RecordList,
+  listOf: (request: RouteRequest<R>) => RecordList | Promise<RecordList>,
 ): RouteBinding {
   const bodies = new BodyCache(CACHE_BYTES);
-  return bind(route, (request) => collectionReply(request, listOf(request), bodies));
+  return bind(route, (request) => {
+    const list = listOf(request);
+    if (list instanceof Promise) return list.then((found) => collectionReply(request, found, bodies));
+    return collectionReply(request, list, bodies);
+  });
 }
 
 type ListRequest = Pick<RouteRequest, 'recursion' | 'filter'>;

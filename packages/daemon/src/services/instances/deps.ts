@@ -12,7 +12,7 @@ import type { Operations } from '../operations/contract.ts';
 import type { GuestFiles } from './guest-files.ts';
 import type { HostCapacity } from './plan/limits.ts';
 import type { Entropy } from './plan/volatile.ts';
-import type { InstanceImages, InstanceNetworks, InstanceProfiles, InstanceStorage } from './ports.ts';
+import type { InstanceImages, InstanceNetworks, InstanceStorage } from './ports.ts';
 
 /** The instances room's own records. */
 export interface InstanceCollections {
@@ -35,7 +35,6 @@ export interface InstanceDeps {
   readonly storage: InstanceStorage;
   readonly images: InstanceImages;
   readonly networks: InstanceNetworks;
-  readonly profiles: InstanceProfiles;
   readonly files: GuestFiles;
   readonly paths: StatePaths;
   readonly log: Log;

@@ -94,7 +94,7 @@ export class InstanceMetadataService {
 
 /** @throws bad-request: a template is a file name, never a path. */
 function checkTemplateName(file: string): void {
-  if (file.includes('/') || file === '.' || file === '..' || !file.includes('.tpl') || file.length > 255) {
+  if (file.includes('/') || file === '.' || file === '..' || file.length > 255) {
     throw errors.badRequest('Invalid template filename');
   }
 }

@@ -30,6 +30,15 @@ interface Change {
   readonly timeout: number;
   /** An ephemeral instance stays this time: it will be started again. */
   readonly keep?: boolean;
+  /** The record goes on saying that it runs, so that it is started with the host again. */
+  readonly keepPower?: boolean;
+}
+
+interface RunOptions {
+  /** Milliseconds. */
+  readonly timeout?: number;
+  readonly keepPower?: boolean;
+  readonly signal: AbortSignal;
 }
 
 /** Starts, stops, restarts, freezes and thaws instances, and follows what guests do by themselves. */
@@ -141,7 +150,7 @@ export class InstanceRunner {
     if (change.stateful) throw noState('stop');
     const hard = change.force || change.timeout === 0;
     await this.#end(record, hard ? 0 : change.timeout, signal);
-    await this.#afterEnd(record, hard ? 'instance-stopped' : 'instance-shutdown', by, change.keep);
+    await this.#afterEnd(record, hard ? 'instance-stopped' : 'instance-shutdown', by, change);
   }
 
   async #restart(record: InstanceRecord, change: Change, by: By, signal: AbortSignal): Promise<void> {
@@ -191,9 +200,9 @@ export class InstanceRunner {
   }
 
   /** What follows the end of a guest: everything is freed, an ephemeral instance goes. */
-  async #afterEnd(record: InstanceRecord, action: string, by: By, keep = false): Promise<void> {
+  async #afterEnd(record: InstanceRecord, action: string, by: By, { keep = false, keepPower = false }: Pick<Change, 'keep' | 'keepPower'> = {}): Promise<void> {
     await this.#starter.cleanUp(record);
-    await this.#starter.markStopped(record);
+    await this.#starter.markStopped(record, keepPower ? 'RUNNING' : 'STOPPED');
     this.#context.lifecycle(action, record, by);
     if (!record.ephemeral || keep) return;
     await this.#remover.remove(this.#context.require(record.project, record.name));
@@ -225,9 +234,14 @@ export class InstanceRunner {
     });
   }
 
+  /** A guest that ended while nobody looked. */
+  noticeEnd(record: InstanceRecord): Promise<void> {
+    return this.#guestEnded(record);
+  }
+
   /** For the daemon's start and end: an action outside of any request. */
-  async run(record: InstanceRecord, action: StateAction, options: { readonly timeout?: number; readonly signal: AbortSignal }): Promise<void> {
-    const change: Change = { action, force: false, stateful: false, timeout: options.timeout ?? FOREVER };
+  async run(record: InstanceRecord, action: StateAction, options: RunOptions): Promise<void> {
+    const change: Change = { action, force: false, stateful: false, timeout: options.timeout ?? FOREVER, keepPower: options.keepPower === true };
     const { project, name } = record;
     await this.#context.deps.operations.exclusive([this.#context.lock(record)], () =>
       this.apply(this.#context.require(project, name), change, {}, options.signal),

@@ -88,10 +88,10 @@ export class InstanceStarter {
     await deps.storage.unmount(this.#context.rootVolume(record, effective));
   }
 
-  /** After `cleanUp`: the record no longer says that the guest runs. */
-  async markStopped(record: InstanceRecord): Promise<void> {
+  /** After `cleanUp`: the record no longer names host interfaces, and says what the guest shall do at the next boot. */
+  async markStopped(record: InstanceRecord, power: 'RUNNING' | 'STOPPED' = 'STOPPED'): Promise<void> {
     await this.#context.deps.collections.instances.update(idOf(record.project, record.name), (current) => {
-      const config: Record<string, string> = { ...current.config, 'volatile.last_state.power': 'STOPPED' };
+      const config: Record<string, string> = { ...current.config, 'volatile.last_state.power': power };
       for (const key of Object.keys(config)) {
         if (/^volatile\..+\.host_name$/.test(key)) delete config[key];
       }
