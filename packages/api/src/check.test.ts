@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { checkerOf } from './check.ts';
 import { InstancesPost } from './resources/instance.ts';
@@ -70,5 +71,15 @@ describe('checkerOf', () => {
     const bodies = allRoutes.flatMap((route) => route.body ?? []);
     expect(bodies.length).toBeGreaterThan(40);
     expect(bodies.map((body) => checkerOf(body)('text').ok)).not.toContain(true);
+  });
+
+  test('answers any JSON, and a checked value passes again', () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), fc.constantFrom(profile, instance), (body, check) => {
+        const first = check(body);
+        expect(first.ok || first.message !== '').toBe(true);
+        expect(first.ok ? check(first.value) : first).toEqual(first);
+      }),
+    );
   });
 });

@@ -40,6 +40,8 @@ export const Event = Type.Object(
   {
     location: Type.Optional(Type.String()),
     metadata: AnyMap,
+    /** Grows by one an event while the server runs; `since` of the request replays from there. Keelson only. */
+    sequence: Type.Optional(Type.Integer()),
     project: Type.Optional(Type.String()),
     timestamp: Timestamp,
     type: Type.String(),

@@ -29,6 +29,8 @@ export const StoragePool = Type.Object(
     description: Type.String(),
     driver: Type.String(),
     locations: Nullable(Type.Array(Type.String())),
+    /** Whether the server looks after the pool; LXD does not tell. */
+    managed: Type.Optional(Type.Boolean()),
     name: Type.String(),
     status: Type.String(),
     used_by: Nullable(Type.Array(Type.String())),
