@@ -2,6 +2,7 @@ import type { Collection, Ledger } from '../state/collection.ts';
 import type { CertificateRecord } from '../state/records/certificate.ts';
 import type { ImageAliasRecord, ImageRecord } from '../state/records/image.ts';
 import type { InstanceBackupRecord, InstanceRecord, InstanceSnapshotRecord } from '../state/records/instance.ts';
+import type { InstanceMetadataRecord } from '../state/records/instance-metadata.ts';
 import type { NetworkRecord } from '../state/records/network.ts';
 import type { ProfileRecord } from '../state/records/profile.ts';
 import type { ProjectRecord } from '../state/records/project.ts';
@@ -16,6 +17,7 @@ export interface Records {
   readonly instances: Collection<InstanceRecord>;
   readonly instanceSnapshots: Collection<InstanceSnapshotRecord>;
   readonly instanceBackups: Collection<InstanceBackupRecord>;
+  readonly instanceMetadata: Collection<InstanceMetadataRecord>;
   readonly networks: Collection<NetworkRecord>;
   readonly profiles: Collection<ProfileRecord>;
   readonly projects: Collection<ProjectRecord>;
@@ -33,6 +35,7 @@ export function openRecords(ledger: Ledger): Records {
     instances: ledger.collection('/instances/'),
     instanceSnapshots: ledger.collection('/instance-snapshots/'),
     instanceBackups: ledger.collection('/instance-backups/'),
+    instanceMetadata: ledger.collection('/instance-metadata/'),
     networks: ledger.collection('/networks/'),
     profiles: ledger.collection('/profiles/'),
     projects: ledger.collection('/projects/'),
