@@ -32,7 +32,7 @@ export const ROOMS = [
     types: ['host'],
   },
   { name: 'driver', match: /^packages\/daemon\/src\/drivers\//u, may: ['driver-contract', 'host', 'core', 'api'] },
-  { name: 'host', match: /^packages\/daemon\/src\/host\//u, may: ['core'] },
+  { name: 'host', match: /^packages\/daemon\/src\/host\//u, may: ['core'], types: ['api'] },
   { name: 'state', match: /^packages\/daemon\/src\/state\//u, may: ['core'], types: ['api'] },
   { name: 'core', match: /^packages\/daemon\/src\/core\//u, may: [], types: ['api'] },
 ];

@@ -14,6 +14,7 @@ import { certificatesVertical } from './certificates.ts';
 import { openFoundations, type Foundations } from './foundations.ts';
 import { createHttpsListener, UNIX_CALLER } from './listeners.ts';
 import { driverFacts } from './driver-facts.ts';
+import { networksVertical } from './networks.ts';
 import { profileGuard } from './profile-guard.ts';
 import { profilesVertical } from './profiles.ts';
 import { openServerParts, serverVertical } from './server.ts';
@@ -48,16 +49,19 @@ export async function assemble(options: DaemonOptions): Promise<Daemon> {
   const base = await openFoundations({ stateDir, store, events, log, clock, ids }, stack);
   const projectExists = (name: string): boolean => name === 'default' || base.records.projects.get(name) !== undefined;
 
-  let https: HttpsListener | undefined;
+  // The listener needs the door, the door the routes, and the server's own routes the listener.
+  const late: { https?: HttpsListener } = {};
   const server = await openServerParts(base, () => {
-    if (https === undefined) throw new Error('The HTTPS listener is not there yet');
-    return https;
+    if (late.https === undefined) throw new Error('The HTTPS listener is not there yet');
+    return late.https;
   });
   const profiles = profilesVertical(base, profileGuard());
+  const networks = networksVertical(base, stack);
   const verticals: Vertical[] = [
     profiles,
     certificatesVertical(base, server, projectExists),
-    // projects, storage, images, networks and instances: one line each, in the order they start
+    networks,
+    // projects, storage, images and instances: one line each, in the order they start
     { routes: [...operationRoutes(base.operations), ...eventRoutes(events)] },
     await serverVertical(base, server, await driverFacts([], []), options.version),
   ];
@@ -65,7 +69,7 @@ export async function assemble(options: DaemonOptions): Promise<Daemon> {
   const bindings = verticals.flatMap(({ routes }) => routes);
   const door = new FrontDoor({ bindings, projects: { exists: projectExists }, log });
   const trust = new TrustStore(base.records.certificates, () => clock.now());
-  https = stack.use(createHttpsListener({ door, trust, certificate: server.certificate, log }));
+  late.https = stack.use(createHttpsListener({ door, trust, certificate: server.certificate, log }));
   const unix = new UnixListener({
     server: createHttpServer(door, () => UNIX_CALLER),
     path: base.paths.socket,
@@ -88,6 +92,11 @@ interface Startable {
 
 /** Undoes what a crash left, brings the host in line, then answers. */
 async function start({ base, verticals, unix, stack }: Startable): Promise<void> {
+  for (const vertical of verticals) {
+    await vertical
+      .prepare?.()
+      .catch((error: unknown) => base.log.error('A part of the daemon did not open', { error }));
+  }
   await base.intents.recover();
   for (const vertical of verticals) {
     await vertical.start?.().catch((error: unknown) => base.log.error('A part of the daemon did not start', { error }));

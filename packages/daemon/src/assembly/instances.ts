@@ -23,7 +23,11 @@ export interface InstancesVertical extends Vertical {
 }
 
 /** Instances, on top of what the other rooms give them. */
-export async function instancesVertical(base: Foundations, parts: InstanceParts, stack: AsyncDisposableStack): Promise<InstancesVertical> {
+export async function instancesVertical(
+  base: Foundations,
+  parts: InstanceParts,
+  stack: AsyncDisposableStack,
+): Promise<InstancesVertical> {
   const { records, ids, clock } = base;
   const service = stack.use(
     new InstanceService({

@@ -44,8 +44,8 @@ export class ServerConfig {
 
   /** Puts the stored values into effect; called at daemon start. `onError` hears what could not be. */
   async start(onError: (key: string, error: unknown) => void): Promise<void> {
-    for (const { key, apply } of this.#effects) {
-      await apply(this.value(key)).catch((error: unknown) => onError(key, error));
+    for (const effect of this.#effects) {
+      await effect.apply(this.value(effect.key)).catch((error: unknown) => onError(effect.key, error));
     }
   }
 
