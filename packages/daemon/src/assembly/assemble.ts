@@ -1,6 +1,7 @@
 import { randomIds, type Ids } from '../core/ids.ts';
 import { SystemClock, type Clock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
+import { readMachineFacts } from '../host/host-facts.ts';
 import { FrontDoor } from '../http/front-door.ts';
 import { createHttpServer } from '../http/http-server.ts';
 import type { HttpsListener } from '../http/listeners/https-listener.ts';
@@ -9,11 +10,13 @@ import { eventRoutes } from '../http/routes/events.ts';
 import { operationRoutes } from '../http/routes/operations.ts';
 import { TrustStore } from '../services/certificates/trust-store.ts';
 import { EventService } from '../services/events/event-service.ts';
+import type { ImageInstances, ImageVolumes } from '../services/images/ports.ts';
 import type { Store } from '../state/store.ts';
 import { certificatesVertical } from './certificates.ts';
 import { openFoundations, type Foundations } from './foundations.ts';
 import { createHttpsListener, UNIX_CALLER } from './listeners.ts';
 import { driverFacts } from './driver-facts.ts';
+import { imagesVertical } from './images.ts';
 import { networksVertical } from './networks.ts';
 import { profileGuard } from './profile-guard.ts';
 import { profilesVertical } from './profiles.ts';
@@ -49,19 +52,32 @@ export async function assemble(options: DaemonOptions): Promise<Daemon> {
   const base = await openFoundations({ stateDir, store, events, log, clock, ids }, stack);
   const projectExists = (name: string): boolean => name === 'default' || base.records.projects.get(name) !== undefined;
 
-  // The listener needs the door, the door the routes, and the server's own routes the listener.
-  const late: { https?: HttpsListener } = {};
+  // The listener needs the door, the door the routes, and the server's own routes the listener. Images serve storage
+  // and instances, and ask both.
+  const late: { https?: HttpsListener; imageVolumes?: ImageVolumes; publishable?: ImageInstances } = {};
   const server = await openServerParts(base, () => {
     if (late.https === undefined) throw new Error('The HTTPS listener is not there yet');
     return late.https;
   });
   const profiles = profilesVertical(base, profileGuard());
   const networks = networksVertical(base, stack);
+  const { architecture } = await readMachineFacts();
+  const images = imagesVertical(
+    base,
+    {
+      architecture,
+      config: (key) => server.config.value(key),
+      volumes: () => late.imageVolumes,
+      instances: () => late.publishable,
+    },
+    stack,
+  );
   const verticals: Vertical[] = [
     profiles,
     certificatesVertical(base, server, projectExists),
     networks,
-    // projects, storage, images and instances: one line each, in the order they start
+    images,
+    // projects, storage and instances: one line each, in the order they start
     { routes: [...operationRoutes(base.operations), ...eventRoutes(events)] },
     await serverVertical(base, server, await driverFacts([], []), options.version),
   ];

@@ -1,7 +1,7 @@
-import Busboy, { type BusboyFileStream, type BusboyHeaders } from '@fastify/busboy';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import { PassThrough, Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { errors, type KeelsonError } from '../core/errors.ts';
+import { MultipartError, readMultipart } from '../core/multipart.ts';
 import type { ImageExport, UploadOptions, UploadPart } from '../services/images/contract.ts';
 import type { ImagePart } from '../services/images/ports.ts';
 
@@ -23,44 +23,17 @@ function partAt(place: number, field: string): ImagePart {
   throw invalidMultipart();
 }
 
-interface FoundPart {
-  readonly field: string;
-  readonly filename: string | undefined;
-  readonly stream: BusboyFileStream;
-}
-
 async function* multipartParts(request: IncomingMessage, contentType: string): AsyncGenerator<UploadPart> {
-  const found = new PassThrough({ objectMode: true, highWaterMark: 1 });
-  const form = openForm(contentType);
-  form.on('file', (field: string, stream: BusboyFileStream, filename: string | undefined) => {
-    stream.on('error', () => undefined); // the reader of the part sees it too
-    found.write({ field, filename, stream });
-  });
-  form.on('finish', () => found.end());
-  form.on('error', (error: unknown) => found.destroy(invalidMultipart(error)));
-  request.on('error', (error) => found.destroy(error));
-  request.on('aborted', () => found.destroy(errors.unavailable('Client went away')));
-  request.pipe(form);
   let place = 0;
   try {
-    for await (const part of found as AsyncIterable<FoundPart>) {
-      yield { part: partAt(place, part.field), filename: part.filename, body: part.stream };
+    for await (const { field, filename, body } of readMultipart(request, contentType)) {
+      yield { part: partAt(place, field), filename, body };
       place += 1;
     }
-  } finally {
-    request.unpipe(form);
-    request.resume();
+  } catch (error) {
+    throw error instanceof MultipartError ? invalidMultipart(error) : error;
   }
   if (place < 2) throw errors.badRequest(place === 0 ? 'Invalid multipart image' : 'EOF');
-}
-
-function openForm(contentType: string): InstanceType<typeof Busboy.default> {
-  try {
-    const headers: BusboyHeaders = { 'content-type': contentType };
-    return new Busboy.default({ headers, limits: { fieldSize: 1024, fields: 4, files: 3, headerPairs: 32 } });
-  } catch (error) {
-    throw invalidMultipart(error);
-  }
 }
 
 function invalidMultipart(cause?: unknown): KeelsonError {

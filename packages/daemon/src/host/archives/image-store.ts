@@ -7,7 +7,7 @@ import { HashProcess } from './hash-process.ts';
 import { formatOfFile, formatSuffix } from './format.ts';
 import { type ImageFileSet, inspectImage, type InspectedImage } from './inspect.ts';
 import type { ArchiveLimits } from './tree-check.ts';
-import { type UnpackOptions, unpackRoot } from './unpack.ts';
+import { type UnpackOptions, unpackImage } from './unpack.ts';
 
 /** Where the files of an image that is coming in are gathered; gone with `dispose` unless it was kept. */
 export interface IncomingImage extends AsyncDisposable {
@@ -97,10 +97,10 @@ export class ImageStore {
     return inspectImage(await this.files(fingerprint, type, split), limits === undefined ? {} : { limits });
   }
 
-  /** Root file system into an existing empty folder. */
+  /** `rootfs/` or `root.img` into an existing empty folder. */
   async unpack(image: StoredImage, target: string, options: UnpackOptions = {}): Promise<void> {
     const signal = options.signal === undefined ? {} : { signal: options.signal };
-    await unpackRoot(await this.files(image.fingerprint, image.type, image.split), target, signal);
+    await unpackImage(await this.files(image.fingerprint, image.type, image.split), target, signal);
   }
 
   /** Absent files are no error. */

@@ -76,25 +76,25 @@ export class ImageDownloads {
   }
 
   async #download(found: RemoteImage, wanted: NewImage, report: ImportReport): Promise<ImageRecord> {
-    const total = found.files.reduce((sum, { size }) => sum + (size ?? 0), 0);
+    const onBytes = (bytes: number): void =>
+      report.onProgress?.({ stage: 'download', bytes, ...percentOf(bytes, found.size) });
     await using incoming = await this.#options.files.begin();
-    for (const file of found.files) {
-      const stream = await file.open(report.signal);
-      const onBytes = (bytes: number): void =>
-        report.onProgress?.({
-          stage: 'download',
-          bytes,
-          ...(total > 0 ? { percent: Math.min(100, Math.floor((bytes * 100) / total)) } : {}),
-        });
-      await incoming.receive(file.part, stream, {
+    let { filename } = wanted;
+    for await (const { part, filename: name, body } of found.open(report.signal)) {
+      if (wanted.filename === '' && name !== undefined) filename = name; // the last one, the root's, stays
+      await incoming.receive(part, body, {
         onBytes,
         ...(report.signal === undefined ? {} : { signal: report.signal }),
       });
     }
-    return this.#options.importer.finish(incoming, wanted, {
-      ...(report.signal === undefined ? {} : { signal: report.signal }),
-      ...(report.onReceived === undefined ? {} : { onReceived: report.onReceived }),
-    });
+    return this.#options.importer.finish(
+      incoming,
+      { ...wanted, filename },
+      {
+        ...(report.signal === undefined ? {} : { signal: report.signal }),
+        ...(report.onReceived === undefined ? {} : { onReceived: report.onReceived }),
+      },
+    );
   }
 
   /** The aliases move to the newer image, then the older one goes. */
@@ -147,12 +147,10 @@ function protocolOf(protocol: string): RemoteRequest['protocol'] {
 
 /** What the source adds to the wishes: its properties below the given ones, and where to look for newer versions. */
 function descend(request: RemoteRequest, found: RemoteImage, wanted: NewImage): Partial<NewImage> {
-  const filename = wanted.filename === '' ? found.files.at(-1)?.filename : wanted.filename;
   return {
     fingerprint: found.fingerprint ?? '',
     properties: { ...found.properties, ...wanted.properties },
     reuse: true,
-    ...(filename === undefined ? {} : { filename }),
     updateSource: {
       server: request.server,
       protocol: request.protocol,
@@ -161,4 +159,8 @@ function descend(request: RemoteRequest, found: RemoteImage, wanted: NewImage): 
       imageType: request.type,
     },
   };
+}
+
+function percentOf(bytes: number, total: number | undefined): { percent?: number } {
+  return total === undefined || total === 0 ? {} : { percent: Math.min(100, Math.floor((bytes * 100) / total)) };
 }

@@ -1,3 +1,4 @@
+import { type Clock, timestamp } from '../../core/clock.ts';
 import { errors, isKeelsonError } from '../../core/errors.ts';
 import type { Collection, Ledger } from '../../state/collection.ts';
 import type { ImageAliasRecord, ImageRecord } from '../../state/records/image.ts';
@@ -38,7 +39,7 @@ export interface ImageImporterOptions {
   readonly profiles: Collection<ProfileRecord>;
   readonly catalog: ImageCatalog;
   readonly operations: Operations;
-  readonly now: () => Date;
+  readonly clock: Clock;
 }
 
 export interface ImportProgress {
@@ -111,7 +112,7 @@ export class ImageImporter {
       createdAt: metadata.createdAt,
       expiresAt: wanted.expiresAt ?? metadata.expiresAt,
       lastUsedAt: NEVER_USED,
-      uploadedAt: this.#options.now().toISOString(),
+      uploadedAt: timestamp(this.#options.clock),
       ...(wanted.updateSource === undefined ? {} : { updateSource: wanted.updateSource }),
     };
     signal?.throwIfAborted();

@@ -1,5 +1,6 @@
 import type { ImagesPost } from '@keelson/api';
 import { stringify } from 'yaml';
+import type { Clock } from '../../core/clock.ts';
 import { errors } from '../../core/errors.ts';
 import type { OperationContext } from '../operations/contract.ts';
 import { compressions, type ImageFiles, type ImageInstances, type ImagePacker, type IncomingImage } from './ports.ts';
@@ -10,7 +11,7 @@ export interface ImagePublisherOptions {
   readonly instances: ImageInstances;
   /** `images.compression_algorithm` of the server. */
   readonly defaultCompression: () => string;
-  readonly now: () => Date;
+  readonly clock: Clock;
 }
 
 /** Makes images of instances and their snapshots. */
@@ -36,7 +37,7 @@ export class ImagePublisher {
     return (context) => {
       const metadata = {
         architecture: instance.architecture,
-        creation_date: Math.floor(this.#options.now().getTime() / 1000),
+        creation_date: Math.floor(this.#options.clock.now() / 1000),
         expiry_date: expiryOf(body.expires_at),
         properties,
       };
@@ -47,7 +48,7 @@ export class ImagePublisher {
   async #pack(project: string, work: Work, context: OperationContext): Promise<IncomingImage> {
     const { files, packer, instances } = this.#options;
     const { name, snapshot, compression } = work;
-    const found = await instances.templates?.(project, name);
+    const found = instances.templates(project, name, snapshot);
     const templates = found?.files ?? new Map<string, string>();
     const metadata = stringify({ ...work.metadata, ...(found === undefined ? {} : { templates: found.templates }) });
     const incoming = await files.begin();

@@ -1,4 +1,5 @@
 import type { ImagesPostSource } from '@keelson/api';
+import { type Clock, timestamp } from '../../core/clock.ts';
 import { errors, isKeelsonError } from '../../core/errors.ts';
 import type { ProgressOptions } from '../../drivers/storage/contract.ts';
 import type { Collection } from '../../state/collection.ts';
@@ -21,7 +22,7 @@ export interface InstanceImagesOptions {
   readonly files: ImageFiles;
   /** `images.auto_update_cached` of the server. */
   readonly updateCached: () => boolean;
-  readonly now: () => Date;
+  readonly clock: Clock;
 }
 
 type Source = Readonly<Record<string, unknown>>;
@@ -99,7 +100,7 @@ export class InstanceImageService implements InstanceImages {
 
   async touch(project: string, fingerprint: string): Promise<void> {
     const home = effectiveProject(this.#options.projects, project, 'images');
-    const lastUsedAt = this.#options.now().toISOString();
+    const lastUsedAt = timestamp(this.#options.clock);
     try {
       await this.#options.images.update(`${home}/${fingerprint}`, (current) => ({ ...current, lastUsedAt }));
     } catch (error) {
@@ -117,7 +118,7 @@ export class InstanceImageService implements InstanceImages {
     return found;
   }
 
-  /** For storage's image volumes: the root file system into an existing empty folder, with guest ids. */
+  /** For storage's image volumes: `rootfs/` or `root.img` into an existing empty folder, with guest ids. */
   async unpackImage(image: ImageRecord, target: string, options: ProgressOptions = {}): Promise<void> {
     options.onProgress?.({ stage: 'unpack', bytes: 0 });
     await this.#options.files.unpack(image, target, options);

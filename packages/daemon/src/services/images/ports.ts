@@ -52,7 +52,7 @@ export interface ImageFiles {
     type: ImageRecord['type'],
     split: boolean,
   ): Promise<Pick<ImageContent, 'metadata' | 'templates'>>;
-  /** Root file system into an empty folder. */
+  /** `rootfs/` of a container or `root.img` of a virtual machine into an existing empty folder. */
   unpack(image: ImageRecord, target: string, options: ProgressOptions): Promise<void>;
   remove(fingerprint: string): Promise<void>;
   /** Removes files no record knows. Returns their names. */
@@ -75,7 +75,7 @@ export interface PublishSource extends AsyncDisposable {
 
 /** What images need from instances, to make an image of one. */
 export interface ImageInstances {
-  /** @throws not-found with LXD's text, bad-request while it runs. */
+  /** @throws not-found with LXD's text. */
   describe(
     project: string,
     name: string,
@@ -88,8 +88,12 @@ export interface ImageInstances {
   };
   /** Mounted until disposed. */
   open(project: string, name: string, snapshot: string | undefined): Promise<PublishSource>;
-  /** `templates` part and files the instance has; absent when it has none. */
-  templates?(project: string, name: string): Promise<{ templates: unknown; files: ReadonlyMap<string, string> }>;
+  /** `templates` part of metadata.yaml and the files the instance has; undefined without any. */
+  templates(
+    project: string,
+    name: string,
+    snapshot: string | undefined,
+  ): { readonly templates: unknown; readonly files: ReadonlyMap<string, string> } | undefined;
 }
 
 /** Makes image archives. */
@@ -108,25 +112,24 @@ export interface ImagePacker {
 /** Values of `compression_algorithm`. */
 export const compressions: readonly string[] = ['none', 'gzip', 'bzip2', 'lzma', 'xz', 'zstd', 'squashfs'];
 
-/** One file of an image at its source. */
-export interface RemoteFile {
+/** One file of an image on its way from another server. */
+export interface RemotePart {
   readonly part: ImagePart;
   /** Name to remember; undefined when the source gives none. */
   readonly filename: string | undefined;
-  readonly size: number | undefined;
-  open(signal: AbortSignal | undefined): Promise<AsyncIterable<Uint8Array>>;
+  readonly body: AsyncIterable<Uint8Array>;
 }
 
 /** An image found at a source, before its files are read. */
 export interface RemoteImage {
   /** Undefined when only the download tells. */
   readonly fingerprint: string | undefined;
-  readonly type: ImageRecord['type'];
-  readonly files: readonly RemoteFile[];
+  /** Bytes of all files, when known. */
+  readonly size: number | undefined;
   /** Laid over those of metadata.yaml. */
   readonly properties: Readonly<Record<string, string>>;
-  readonly aliases: readonly { readonly name: string; readonly description: string }[];
-  readonly public: boolean;
+  /** The files, main one first; each must be read before the next is asked for. */
+  open(signal: AbortSignal | undefined): AsyncIterable<RemotePart>;
 }
 
 export interface RemoteRequest {
