@@ -98,6 +98,6 @@ try {
   await setUp();
   next(await launchFirst());
 } catch (error) {
-  console.error(`\n${error.message}`);
+  console.error(`\n${steps.timings.at(-1)?.name ?? 'up'}: ${error.message}`);
   process.exitCode = 1;
 }

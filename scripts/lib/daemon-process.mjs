@@ -1,9 +1,11 @@
 import { spawn } from 'node:child_process';
-import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ROOT } from './process.mjs';
 import { Api } from './unix-http.mjs';
+
+const MAIN = join(ROOT, 'packages/daemon/dist/main.js');
 
 /** The state folder: $KEELSON_DIR, else /var/lib/keelson. */
 export function stateFolder(env = process.env) {
@@ -47,7 +49,7 @@ function launch(folder) {
   mkdirSync(join(folder, 'logs'), { recursive: true, mode: 0o711 });
   const log = openSync(join(folder, 'logs', 'keelsond.log'), 'a', 0o600);
   const program = join(ROOT, 'node_modules', 'node', 'bin', 'node');
-  const child = spawn(program, [join(ROOT, 'packages/daemon/dist/main.js'), '--state-dir', folder], {
+  const child = spawn(program, [MAIN, '--state-dir', folder], {
     cwd: '/',
     detached: true,
     env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LANG: 'C.UTF-8', KEELSON_DIR: folder },
@@ -58,6 +60,11 @@ function launch(folder) {
   if (child.pid === undefined) throw new Error(`cannot start ${program}`);
   writeFileSync(pidFile(folder), `${child.pid}\n`);
   return child.pid;
+}
+
+/** The socket is as old as the daemon. */
+function isOlderThanBuild(folder) {
+  return statSync(join(folder, 'unix.socket')).mtimeMs < statSync(MAIN).mtimeMs;
 }
 
 function lastLog(folder) {
@@ -80,7 +87,10 @@ function lastLog(folder) {
 export async function ensureDaemon(folder, timeout = 60_000) {
   const api = apiOf(folder);
   const running = await ping(api);
-  if (running) return `already running (process ${running.environment.server_pid})`;
+  if (running) {
+    const word = `already running (process ${running.environment.server_pid})`;
+    return isOlderThanBuild(folder) ? `${word}, from an older build: npm run down, then up, to take the new one` : word;
+  }
   const pid = launch(folder);
   for (const end = Date.now() + timeout; Date.now() < end; await sleep(50)) {
     if (await ping(api)) return `started (process ${pid})`;
