@@ -42,3 +42,4 @@ export { isFalse, isTrue, type ValueType } from './values/value-type.ts';
 export * from './extensions.ts';
 export * from './lifecycle.ts';
 export * from './openapi.ts';
+export * from './record-problems.ts';
