@@ -123,7 +123,12 @@ function explained(error: unknown, path: string): unknown {
   }
 }
 
-async function openForWriting(root: GuestRoot, tree: Tree, path: string, options: Owner & { readonly append: boolean }) {
+async function openForWriting(
+  root: GuestRoot,
+  tree: Tree,
+  path: string,
+  options: Owner & { readonly append: boolean },
+) {
   const kind = await kindAt(root, path);
   if (kind === undefined) return root.createFile(path, { ...hostOwner(tree, options), mode: options.mode ?? 0o644 });
   if (kind === 'directory') throw errors.badRequest(`"${path}" is a directory`);

@@ -11,7 +11,11 @@ import type { GuestFileInfo, GuestFileOwner, GuestFiles, GuestTree } from './gue
 const LINK_LIMIT = 4096;
 
 export type FoundFile =
-  | { readonly kind: 'directory'; readonly names: readonly string[]; readonly headers: Readonly<Record<string, string>> }
+  | {
+      readonly kind: 'directory';
+      readonly names: readonly string[];
+      readonly headers: Readonly<Record<string, string>>;
+    }
   | { readonly kind: 'file'; readonly body: Readable | string; readonly headers: Readonly<Record<string, string>> };
 
 /** Files in instances, running or not. */
@@ -52,7 +56,12 @@ export class InstanceFileService {
     }
   }
 
-  async #content(tree: GuestTree, path: string, info: GuestFileInfo, headers: Record<string, string>): Promise<FoundFile> {
+  async #content(
+    tree: GuestTree,
+    path: string,
+    info: GuestFileInfo,
+    headers: Record<string, string>,
+  ): Promise<FoundFile> {
     if (info.kind === 'directory') return { kind: 'directory', names: await this.#files.list(tree, path), headers };
     const named = { ...headers, 'Content-Disposition': `inline;filename=${headerText(basename(path))}` };
     if (info.kind === 'symlink') return { kind: 'file', body: await this.#files.readlink(tree, path), headers: named };
@@ -73,7 +82,8 @@ export class InstanceFileService {
     const wanted = parseHeaders(upload.headers);
     await this.#with(record, async (tree) => {
       if (wanted.type === 'directory') await this.#files.mkdir(tree, path, wanted.owner);
-      else if (wanted.type === 'symlink') await this.#files.symlink(tree, path, await readLink(upload.body), wanted.owner);
+      else if (wanted.type === 'symlink')
+        await this.#files.symlink(tree, path, await readLink(upload.body), wanted.owner);
       else await this.#files.write(tree, path, upload.body, { ...wanted.owner, append: wanted.append });
     });
     this.#context.lifecycle('instance-file-pushed', record, request, { context: { path: upload.path } });

@@ -78,7 +78,9 @@ export class InstanceLifecycle {
         const current = this.#context.require(project, name);
         if (this.#context.isRunning(current)) throw errors.badRequest('Renaming of running container not allowed');
         await this.#rename(current, newName);
-        this.#context.lifecycle('instance-renamed', { project, name: newName }, request, { context: { old_name: name } });
+        this.#context.lifecycle('instance-renamed', { project, name: newName }, request, {
+          context: { old_name: name },
+        });
       },
     });
   }
@@ -87,8 +89,10 @@ export class InstanceLifecycle {
     const { project, name } = record;
     const pool = body.pool ?? '';
     if (pool === '') throw errors.notImplemented('Migration between servers is not supported yet');
-    if ((body.project ?? '') !== '' && body.project !== project) throw errors.notImplemented('Moving between projects is not supported yet');
-    if ((body.name ?? '') !== '' && body.name !== name) throw errors.badRequest('Cannot rename an instance while it moves to another pool');
+    if ((body.project ?? '') !== '' && body.project !== project)
+      throw errors.notImplemented('Moving between projects is not supported yet');
+    if ((body.name ?? '') !== '' && body.name !== name)
+      throw errors.badRequest('Cannot rename an instance while it moves to another pool');
     return this.#context.deps.operations.start({
       class: 'task',
       project,
@@ -97,8 +101,10 @@ export class InstanceLifecycle {
       locks: [this.#context.lock(record)],
       run: async (operation) => {
         const current = this.#context.require(project, name);
-        if (this.#context.isRunning(current)) throw errors.badRequest('Instance must be stopped to be moved to another pool');
-        if (!this.#context.deps.storage.poolExists(pool)) throw errors.badRequest('Failed loading storage pool: Storage pool not found');
+        if (this.#context.isRunning(current))
+          throw errors.badRequest('Instance must be stopped to be moved to another pool');
+        if (!this.#context.deps.storage.poolExists(pool))
+          throw errors.badRequest('Failed loading storage pool: Storage pool not found');
         if (pool === current.pool) throw errors.badRequest(`Instance is already in pool "${pool}"`);
         await this.#move(current, pool, operation);
         this.#context.lifecycle('instance-updated', current, request);
@@ -132,18 +138,31 @@ export class InstanceLifecycle {
       const known = metadata.get(id)?.value;
       return known === undefined ? [] : [metadata.remove(id), metadata.put(newId, known)];
     };
-    const writes = [instances.remove(old), instances.put(wanted, { ...record, name: newName }), ...moveMetadata(old, wanted)];
+    const writes = [
+      instances.remove(old),
+      instances.put(wanted, { ...record, name: newName }),
+      ...moveMetadata(old, wanted),
+    ];
     for (const { value } of snapshots.list(`${old}/`)) {
-      writes.push(snapshots.remove(`${old}/${value.name}`), snapshots.put(`${wanted}/${value.name}`, { ...value, instance: newName }));
+      writes.push(
+        snapshots.remove(`${old}/${value.name}`),
+        snapshots.put(`${wanted}/${value.name}`, { ...value, instance: newName }),
+      );
       writes.push(...moveMetadata(`${old}/${value.name}`, `${wanted}/${value.name}`));
     }
     for (const { value } of backups.list(`${old}/`)) {
-      writes.push(backups.remove(`${old}/${value.name}`), backups.put(`${wanted}/${value.name}`, { ...value, instance: newName }));
+      writes.push(
+        backups.remove(`${old}/${value.name}`),
+        backups.put(`${wanted}/${value.name}`, { ...value, instance: newName }),
+      );
     }
     return writes;
   }
 
-  async #moveFiles(from: { readonly project: string; readonly name: string }, to: { readonly project: string; readonly name: string }): Promise<void> {
+  async #moveFiles(
+    from: { readonly project: string; readonly name: string },
+    to: { readonly project: string; readonly name: string },
+  ): Promise<void> {
     const { paths } = this.#context.deps;
     const [old, wanted] = [instanceKey(from.project, from.name), instanceKey(to.project, to.name)];
     const folders = [
@@ -166,13 +185,17 @@ export class InstanceLifecycle {
     const kept = this.#context.snapshotsOf(record.project, record.name).map(({ value }) => value);
     const data: MoveIntent = { project: record.project, name: record.name, source, target };
     const intent = await deps.intents.begin(INTENTS.move, data);
-    await using undo = new UndoStack((error) => deps.log.error('Undoing a move failed', { instance: record.name, error }));
+    await using undo = new UndoStack((error) =>
+      deps.log.error('Undoing a move failed', { instance: record.name, error }),
+    );
     undo.add(() => deps.intents.end(intent));
     undo.add(() => deps.storage.delete(target));
     await deps.storage.copy(source, target, { snapshots: kept.map(({ name }) => name), ...progressOf(operation) });
     const root = rootDisk(this.#context.expand(record).devices);
     const moved = { ...record, pool, devices: { ...record.devices, [root.name]: { ...root.config, pool } } };
-    const writes = kept.map((snapshot: InstanceSnapshotRecord) => snapshots.put(`${id}/${snapshot.name}`, { ...snapshot, pool }));
+    const writes = kept.map((snapshot: InstanceSnapshotRecord) =>
+      snapshots.put(`${id}/${snapshot.name}`, { ...snapshot, pool }),
+    );
     await deps.ledger.transact([], [instances.put(id, moved), ...writes]);
     undo.commit();
     await deps.storage.delete(source);

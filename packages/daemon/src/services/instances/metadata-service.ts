@@ -32,7 +32,12 @@ export class InstanceMetadataService {
     await this.#change(project, name, request, (current) => ({ ...current, metadata: { ...metadata } }));
   }
 
-  async patch(project: string, name: string, metadata: Partial<ImageMetadata>, request: ChangeRequest = {}): Promise<void> {
+  async patch(
+    project: string,
+    name: string,
+    metadata: Partial<ImageMetadata>,
+    request: ChangeRequest = {},
+  ): Promise<void> {
     const now = this.get(project, name, request.type);
     await this.#change(project, name, request, (current) => ({
       ...current,
@@ -59,10 +64,19 @@ export class InstanceMetadataService {
     return templates[file] ?? '';
   }
 
-  async putTemplate(project: string, name: string, file: string, content: string, request: ChangeRequest = {}): Promise<void> {
+  async putTemplate(
+    project: string,
+    name: string,
+    file: string,
+    content: string,
+    request: ChangeRequest = {},
+  ): Promise<void> {
     this.#context.require(project, name, request.type);
     checkTemplateName(file);
-    await this.#change(project, name, request, (current) => ({ ...current, templates: { ...current.templates, [file]: content } }));
+    await this.#change(project, name, request, (current) => ({
+      ...current,
+      templates: { ...current.templates, [file]: content },
+    }));
   }
 
   async deleteTemplate(project: string, name: string, file: string, request: ChangeRequest = {}): Promise<void> {
@@ -78,7 +92,12 @@ export class InstanceMetadataService {
     return this.#context.deps.collections.metadata.get(idOf(project, name))?.value ?? { metadata: {}, templates: {} };
   }
 
-  async #change(project: string, name: string, request: ChangeRequest, change: (current: InstanceMetadataRecord) => InstanceMetadataRecord): Promise<void> {
+  async #change(
+    project: string,
+    name: string,
+    request: ChangeRequest,
+    change: (current: InstanceMetadataRecord) => InstanceMetadataRecord,
+  ): Promise<void> {
     const record = this.#context.require(project, name, request.type);
     const { metadata } = this.#context.deps.collections;
     const id = idOf(project, name);

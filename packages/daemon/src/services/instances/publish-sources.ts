@@ -22,7 +22,8 @@ export class PublishSources {
   describe(project: string, name: string, snapshot: string | undefined) {
     const record = this.#context.require(project, name);
     const from = snapshot === undefined ? record : this.#context.snapshot(project, name, snapshot).value;
-    if (snapshot === undefined && this.#context.isRunning(record)) throw errors.badRequest('The container is currently running');
+    if (snapshot === undefined && this.#context.isRunning(record))
+      throw errors.badRequest('The container is currently running');
     const properties = Object.entries(from.config)
       .filter(([key]) => key.startsWith('image.'))
       .map(([key, value]) => [key.slice('image.'.length), value] as const);

@@ -59,7 +59,12 @@ export class InstanceRunner {
   }
 
   /** `PUT /1.0/instances/<name>/state`. @throws not-found, bad-request for an unknown action. */
-  change(project: string, name: string, body: InstanceStatePut, options: By & { readonly type?: InstanceType | undefined } = {}): StartedOperation {
+  change(
+    project: string,
+    name: string,
+    body: InstanceStatePut,
+    options: By & { readonly type?: InstanceType | undefined } = {},
+  ): StartedOperation {
     const record = this.#context.require(project, name, options.type);
     const change = parse(body);
     return this.#context.deps.operations.start({
@@ -104,7 +109,8 @@ export class InstanceRunner {
       }
     };
     await Promise.all([worker(), worker(), worker(), worker()]);
-    if (failures.length > 0) throw errors.badRequest(`The following instances failed to update state:\n${failures.join('')}`);
+    if (failures.length > 0)
+      throw errors.badRequest(`The following instances failed to update state:\n${failures.join('')}`);
   }
 
   #concerns(action: StateAction, record: InstanceRecord): boolean {
@@ -200,7 +206,12 @@ export class InstanceRunner {
   }
 
   /** What follows the end of a guest: everything is freed, an ephemeral instance goes. */
-  async #afterEnd(record: InstanceRecord, action: string, by: By, { keep = false, keepPower = false }: Pick<Change, 'keep' | 'keepPower'> = {}): Promise<void> {
+  async #afterEnd(
+    record: InstanceRecord,
+    action: string,
+    by: By,
+    { keep = false, keepPower = false }: Pick<Change, 'keep' | 'keepPower'> = {},
+  ): Promise<void> {
     await this.#starter.cleanUp(record);
     await this.#starter.markStopped(record, keepPower ? 'RUNNING' : 'STOPPED');
     this.#context.lifecycle(action, record, by);
@@ -212,7 +223,9 @@ export class InstanceRunner {
   #onGuestEvent(event: GuestEvent): void {
     this.#context.statusChanged();
     if (this.#ending.has(event.key)) return;
-    const record = this.#context.deps.collections.instances.list().find(({ value }) => instanceKey(value.project, value.name) === event.key)?.value;
+    const record = this.#context.deps.collections.instances
+      .list()
+      .find(({ value }) => instanceKey(value.project, value.name) === event.key)?.value;
     if (record === undefined) return;
     if (event.type === 'rebooted') {
       this.#context.lifecycle('instance-restarted', record);
@@ -241,7 +254,13 @@ export class InstanceRunner {
 
   /** For the daemon's start and end: an action outside of any request. */
   async run(record: InstanceRecord, action: StateAction, options: RunOptions): Promise<void> {
-    const change: Change = { action, force: false, stateful: false, timeout: options.timeout ?? FOREVER, keepPower: options.keepPower === true };
+    const change: Change = {
+      action,
+      force: false,
+      stateful: false,
+      timeout: options.timeout ?? FOREVER,
+      keepPower: options.keepPower === true,
+    };
     const { project, name } = record;
     await this.#context.deps.operations.exclusive([this.#context.lock(record)], () =>
       this.apply(this.#context.require(project, name), change, {}, options.signal),

@@ -49,19 +49,27 @@ export class InstanceSnapshots {
     const entries = (): ReturnType<InstanceContext['snapshotsOf']> => this.#context.snapshotsOf(project, name);
     return {
       version: `${project}/${name}/${snapshots.revision}.${profiles.revision}`,
-      urls: () => entries().map(({ value }) => this.#context.url(project, name, `/snapshots/${encodeURIComponent(value.name)}`)),
+      urls: () =>
+        entries().map(({ value }) => this.#context.url(project, name, `/snapshots/${encodeURIComponent(value.name)}`)),
       json: () => entries().map(({ value, revision }) => this.#render(value, revision).text),
       values: () => entries().map(({ value, revision }) => this.#render(value, revision).value),
     };
   }
 
-  get(project: string, name: string, snapshot: string): { readonly snapshot: InstanceSnapshot; readonly etag: readonly unknown[] } {
+  get(
+    project: string,
+    name: string,
+    snapshot: string,
+  ): { readonly snapshot: InstanceSnapshot; readonly etag: readonly unknown[] } {
     this.#context.require(project, name);
     const entry = this.#context.snapshot(project, name, snapshot);
     return { snapshot: this.#render(entry.value, entry.revision).value, etag: etagOf(entry.value) };
   }
 
-  #render(record: InstanceSnapshotRecord, revision: number): { readonly value: InstanceSnapshot; readonly text: string } {
+  #render(
+    record: InstanceSnapshotRecord,
+    revision: number,
+  ): { readonly value: InstanceSnapshot; readonly text: string } {
     const stamp = `${revision}.${this.#context.deps.collections.profiles.revision}`;
     const id = `${idOf(record.project, record.instance)}/${record.name}`;
     return this.#texts.get(id, stamp, () => renderSnapshot(record, this.#context.expand(record)));
@@ -94,36 +102,62 @@ export class InstanceSnapshots {
   }
 
   /** The instance must be locked. Returns the snapshot's name. */
-  async take(record: InstanceRecord, wanted: { readonly name: string; readonly expiresAt?: string | undefined; readonly by?: ChangeRequest }): Promise<string> {
+  async take(
+    record: InstanceRecord,
+    wanted: { readonly name: string; readonly expiresAt?: string | undefined; readonly by?: ChangeRequest },
+  ): Promise<string> {
     const { deps } = this.#context;
     const { snapshots, metadata } = deps.collections;
     const effective = this.#context.expand(record);
     const existing = this.#context.snapshotsOf(record.project, record.name).map(({ value }) => value.name);
     const now = new Date(deps.now());
-    const name = wanted.name === '' ? nextSnapshotName(effective.config['snapshots.pattern'], existing, now) : wanted.name;
+    const name =
+      wanted.name === '' ? nextSnapshotName(effective.config['snapshots.pattern'], existing, now) : wanted.name;
     const id = `${idOf(record.project, record.name)}/${name}`;
     const failure = `Failed creating instance snapshot record "${name}": `;
-    if (/[ /]/.test(name)) throw errors.badRequest(`${failure}Invalid instance snapshot name: Cannot contain space or / characters`);
-    if (snapshots.get(id) !== undefined) throw errors.badRequest(`${failure}This "instances_snapshots" entry already exists`);
+    if (/[ /]/.test(name))
+      throw errors.badRequest(`${failure}Invalid instance snapshot name: Cannot contain space or / characters`);
+    if (snapshots.get(id) !== undefined)
+      throw errors.badRequest(`${failure}This "instances_snapshots" entry already exists`);
     const root = this.#context.rootVolume(record, effective);
-    const expiry = wanted.expiresAt ?? expiresAt(effective.config['snapshots.expiry'] ?? '', now)?.toISOString() ?? NO_EXPIRY;
+    const expiry =
+      wanted.expiresAt ?? expiresAt(effective.config['snapshots.expiry'] ?? '', now)?.toISOString() ?? NO_EXPIRY;
     const data: SnapshotIntent = { project: record.project, name: record.name, snapshot: name, root };
     const intent = await deps.intents.begin(INTENTS.snapshotCreate, data);
-    await using undo = new UndoStack((error) => deps.log.error('Undoing a snapshot failed', { instance: record.name, error }));
+    await using undo = new UndoStack((error) =>
+      deps.log.error('Undoing a snapshot failed', { instance: record.name, error }),
+    );
     undo.add(() => deps.intents.end(intent));
     undo.add(() => deps.storage.deleteSnapshot(root, name));
     await deps.storage.snapshot(root, name, { running: this.#context.isRunning(record), expiresAt: expiry });
     const { name: instance, ...rest } = record;
-    const snapshot: InstanceSnapshotRecord = { ...rest, instance, name, createdAt: now.toISOString(), lastUsedAt: NO_EXPIRY, expiresAt: expiry, size: -1 };
+    const snapshot: InstanceSnapshotRecord = {
+      ...rest,
+      instance,
+      name,
+      createdAt: now.toISOString(),
+      lastUsedAt: NO_EXPIRY,
+      expiresAt: expiry,
+      size: -1,
+    };
     const known = metadata.get(idOf(record.project, record.name))?.value;
-    await deps.intents.end(intent, [snapshots.put(id, snapshot), ...(known === undefined ? [] : [metadata.put(id, known)])]);
+    await deps.intents.end(intent, [
+      snapshots.put(id, snapshot),
+      ...(known === undefined ? [] : [metadata.put(id, known)]),
+    ]);
     undo.commit();
     this.#context.lifecycle('instance-snapshot-created', record, wanted.by, { below: `/snapshots/${name}` });
     return name;
   }
 
   /** `PUT` and `PATCH`: only the expiry can change. */
-  change(project: string, name: string, snapshot: string, body: InstanceSnapshotPut, request: ChangeRequest = {}): StartedOperation {
+  change(
+    project: string,
+    name: string,
+    snapshot: string,
+    body: InstanceSnapshotPut,
+    request: ChangeRequest = {},
+  ): StartedOperation {
     const record = this.#context.require(project, name);
     const { value } = this.#context.snapshot(project, name, snapshot);
     request.precondition?.(etagOf(value));
@@ -135,13 +169,22 @@ export class InstanceSnapshots {
       resources: this.#context.resources(project, snapshot),
       run: async () => {
         if (wanted === undefined) return;
-        await this.#context.deps.collections.snapshots.update(`${idOf(project, name)}/${snapshot}`, (current) => ({ ...current, expiresAt: wanted }));
+        await this.#context.deps.collections.snapshots.update(`${idOf(project, name)}/${snapshot}`, (current) => ({
+          ...current,
+          expiresAt: wanted,
+        }));
         this.#context.lifecycle('instance-snapshot-updated', record, request, { below: `/snapshots/${snapshot}` });
       },
     });
   }
 
-  rename(project: string, name: string, snapshot: string, newName: string, request: ChangeRequest = {}): StartedOperation {
+  rename(
+    project: string,
+    name: string,
+    snapshot: string,
+    newName: string,
+    request: ChangeRequest = {},
+  ): StartedOperation {
     const record = this.#context.require(project, name);
     this.#context.snapshot(project, name, snapshot);
     if (newName === '') throw errors.badRequest('The request is missing `name`');
@@ -157,7 +200,10 @@ export class InstanceSnapshots {
       locks: [this.#context.lock(record)],
       run: async () => {
         await this.#rename(this.#context.require(project, name), snapshot, newName);
-        this.#context.lifecycle('instance-snapshot-renamed', record, request, { below: `/snapshots/${newName}`, context: { old_name: snapshot } });
+        this.#context.lifecycle('instance-snapshot-renamed', record, request, {
+          below: `/snapshots/${newName}`,
+          context: { old_name: snapshot },
+        });
       },
     });
   }
@@ -228,7 +274,13 @@ export class InstanceSnapshots {
         const found = this.#context.deps.collections.snapshots.get(`${idOf(project, name)}/${snapshot}`)?.value;
         if (found === undefined) throw errors.badRequest(`Snapshot ${name}/${snapshot} does not exist`);
         const running = this.#context.isRunning(current);
-        if (running) await this.#runner.apply(current, { action: 'stop', force: true, stateful: false, timeout: 0, keep: true }, request, signal);
+        if (running)
+          await this.#runner.apply(
+            current,
+            { action: 'stop', force: true, stateful: false, timeout: 0, keep: true },
+            request,
+            signal,
+          );
         await this.#restore(this.#context.require(project, name), found);
         this.#context.lifecycle('instance-restored', record, request, { context: { snapshot } });
         if (running) await this.#starter.start(this.#context.require(project, name), signal);
@@ -257,12 +309,22 @@ export class InstanceSnapshots {
 }
 
 /** The snapshot's config; what tells the state of the host stays as it is. */
-function restoredConfig(current: Readonly<Record<string, string>>, snapshot: Readonly<Record<string, string>>): Record<string, string> {
+function restoredConfig(
+  current: Readonly<Record<string, string>>,
+  snapshot: Readonly<Record<string, string>>,
+): Record<string, string> {
   const result: Record<string, string> = { ...snapshot };
   for (const key of Object.keys(result)) {
     if (/^volatile\..+\.host_name$/.test(key)) delete result[key];
   }
-  for (const key of ['volatile.last_state.power', 'volatile.uuid', 'volatile.idmap.base', 'volatile.idmap.next', 'volatile.idmap.current', 'volatile.last_state.idmap']) {
+  for (const key of [
+    'volatile.last_state.power',
+    'volatile.uuid',
+    'volatile.idmap.base',
+    'volatile.idmap.next',
+    'volatile.idmap.current',
+    'volatile.last_state.idmap',
+  ]) {
     const value = current[key];
     if (value === undefined) delete result[key];
     else result[key] = value;

@@ -24,7 +24,11 @@ export interface BootStep<T extends BootInstance> {
 export function planBoot<T extends BootInstance>(instances: readonly T[], rebooted: boolean): BootStep<T>[] {
   return instances
     .filter(({ config, lastPower, running }) => !running && wants(config['boot.autostart'], lastPower, rebooted))
-    .sort((a, b) => numberOf(b.config['boot.autostart.priority']) - numberOf(a.config['boot.autostart.priority']) || (a.name < b.name ? -1 : 1))
+    .sort(
+      (a, b) =>
+        numberOf(b.config['boot.autostart.priority']) - numberOf(a.config['boot.autostart.priority']) ||
+        (a.name < b.name ? -1 : 1),
+    )
     .map((instance) => ({ instance, delay: Math.max(0, numberOf(instance.config['boot.autostart.delay'])) * 1000 }));
 }
 
@@ -35,7 +39,9 @@ function wants(autostart: string | undefined, lastPower: string | undefined, reb
 }
 
 /** Groups of guests to shut down one after the other, the highest `boot.stop.priority` first. */
-export function planShutdown<T extends { readonly config: Config }>(instances: readonly T[]): { readonly instance: T; readonly timeout: number }[][] {
+export function planShutdown<T extends { readonly config: Config }>(
+  instances: readonly T[],
+): { readonly instance: T; readonly timeout: number }[][] {
   const groups = new Map<number, { readonly instance: T; readonly timeout: number }[]>();
   for (const instance of instances) {
     const priority = numberOf(instance.config['boot.stop.priority']);
