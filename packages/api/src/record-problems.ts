@@ -20,10 +20,10 @@ export function recordProblems(schema: TSchema, record: unknown): string[] {
 }
 
 function undescribed(shape: Shape, value: unknown, at: string): string[] {
-  const choices = shape.anyOf?.filter((member) => isStructured(member)) ?? [];
-  if (choices.length > 0) {
-    const found = choices.map((choice) => undescribed(choice, value, at));
-    return found.reduce((best, next) => (next.length < best.length ? next : best));
+  if (shape.anyOf !== undefined) {
+    const fitting = shape.anyOf.filter((choice) => Compile(choice as TSchema).Check(value));
+    const found = fitting.map((choice) => undescribed(choice, value, at));
+    return found.toSorted((left, right) => left.length - right.length)[0] ?? [];
   }
   if (Array.isArray(value)) {
     const { items } = shape;
@@ -37,8 +37,4 @@ function undescribed(shape: Shape, value: unknown, at: string): string[] {
     const known = shape.properties?.[key] ?? rest;
     return known === undefined ? [`${at}/${key} is not in the schema`] : undescribed(known, member, `${at}/${key}`);
   });
-}
-
-function isStructured(shape: Shape): boolean {
-  return (shape.properties ?? shape.patternProperties ?? shape.items ?? shape.anyOf) !== undefined;
 }
