@@ -8,6 +8,7 @@ import type { HttpsListener } from '../http/listeners/https-listener.ts';
 import { UnixListener } from '../http/listeners/unix-listener.ts';
 import { eventRoutes } from '../http/routes/events.ts';
 import { operationRoutes } from '../http/routes/operations.ts';
+import { unboundRoutes } from '../http/unbound.ts';
 import { TrustStore } from '../services/certificates/trust-store.ts';
 import { EventService } from '../services/events/event-service.ts';
 import type { ImageInstances, ImageVolumes } from '../services/images/ports.ts';
@@ -21,6 +22,7 @@ import { networksVertical } from './networks.ts';
 import { profileGuard } from './profile-guard.ts';
 import { profilesVertical } from './profiles.ts';
 import { openServerParts, serverVertical } from './server.ts';
+import { storageVertical } from './storage.ts';
 import type { Vertical } from './vertical.ts';
 
 export interface DaemonOptions {
@@ -72,18 +74,25 @@ export async function assemble(options: DaemonOptions): Promise<Daemon> {
     },
     stack,
   );
+  const storage = storageVertical(base, (...args) => images.forInstances.unpackImage(...args), stack);
+  late.imageVolumes = storage.imageVolumes;
   const verticals: Vertical[] = [
     profiles,
     certificatesVertical(base, server, projectExists),
     networks,
+    storage,
     images,
-    // projects, storage and instances: one line each, in the order they start
+    // projects and instances: one line each, in the order they start
     { routes: [...operationRoutes(base.operations), ...eventRoutes(events)] },
-    await serverVertical(base, server, await driverFacts([], []), options.version),
+    await serverVertical(base, server, await driverFacts([], storage.drivers.all()), options.version),
   ];
 
   const bindings = verticals.flatMap(({ routes }) => routes);
-  const door = new FrontDoor({ bindings, projects: { exists: projectExists }, log });
+  const door = new FrontDoor({
+    bindings: [...bindings, ...unboundRoutes(bindings)],
+    projects: { exists: projectExists },
+    log,
+  });
   const trust = new TrustStore(base.records.certificates, () => clock.now());
   late.https = stack.use(createHttpsListener({ door, trust, certificate: server.certificate, log }));
   const unix = new UnixListener({

@@ -27,7 +27,7 @@ const OWN_FOLDERS = ['layers', 'staging', 'trash'];
 
 /** A pool that is a folder of any file system. A `source` elsewhere is bind-mounted at the pool's path. */
 export class DirPool implements StoragePool {
-  readonly spec: PoolSpec;
+  spec: PoolSpec;
   readonly roots: Roots;
   readonly volumes: Volumes;
   readonly snapshots: Snapshots;
@@ -89,8 +89,8 @@ export class DirPool implements StoragePool {
     this.#loaded = false;
   }
 
-  async update(): Promise<void> {
-    // Nothing of a folder depends on the pool's config.
+  async update(config: Readonly<Record<string, string>>): Promise<void> {
+    this.spec = { ...this.spec, config }; // nothing of a folder depends on it
   }
 
   async resources(): Promise<{ space: { used: number; total: number }; inodes: { used: number; total: number } }> {

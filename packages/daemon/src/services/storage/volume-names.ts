@@ -1,0 +1,82 @@
+import { errors } from '../../core/errors.ts';
+import { instanceKey } from '../../core/paths.ts';
+import type { VolumeRef } from '../../drivers/storage/contract.ts';
+import type { StorageVolumeRecord, StorageVolumeSnapshotRecord, VolumeType } from '../../state/records/storage.ts';
+import { projectUrl } from '../projects/scope.ts';
+
+export interface VolumeId {
+  readonly pool: string;
+  readonly project: string;
+  readonly type: VolumeType;
+  readonly name: string;
+}
+
+/** Id of a volume record. */
+export function volumeId(volume: VolumeId): string {
+  return `${volume.pool}/${volume.project}/${volume.type}/${volume.name}`;
+}
+
+/** Start of the ids of a volume's snapshot records. */
+export function snapshotPrefix(volume: VolumeId): string {
+  return `${volumeId(volume)}/`;
+}
+
+export function snapshotId(
+  snapshot: Pick<StorageVolumeSnapshotRecord, 'pool' | 'project' | 'type' | 'volume' | 'name'>,
+): string {
+  return `${snapshotPrefix({ ...snapshot, name: snapshot.volume })}${snapshot.name}`;
+}
+
+/** The volume as its pool's driver knows it. */
+export function refOf(volume: Pick<StorageVolumeRecord, 'project' | 'type' | 'name' | 'contentType'>): VolumeRef {
+  return { type: volume.type, name: driverName(volume), contentType: volume.contentType };
+}
+
+function driverName({ project, type, name }: Pick<StorageVolumeRecord, 'project' | 'type' | 'name'>): string {
+  if (type === 'image') return name;
+  return type === 'custom' ? `${project}_${name}` : instanceKey(project, name);
+}
+
+/** @throws bad-request with LXD's text. */
+export function parseVolumeType(text: string): VolumeType {
+  if (text === 'container' || text === 'virtual-machine' || text === 'image' || text === 'custom') return text;
+  throw errors.badRequest('Invalid storage volume type name');
+}
+
+/** @throws bad-request when a custom volume may not have this name. */
+export function checkVolumeName(name: string): void {
+  if (name === '') throw errors.badRequest('No name provided');
+  if (name.includes('/')) throw errors.badRequest('Storage volume names may not contain slashes');
+  if (name === '.' || name === '..' || name.length > 64 + 127 || /\p{Cc}/u.test(name)) {
+    throw errors.badRequest(`Invalid storage volume name "${name}"`);
+  }
+}
+
+/** @throws bad-request with LXD's texts. */
+export function checkPoolName(name: string): void {
+  if (name === '') throw errors.badRequest('No name provided');
+  if (name.includes('/')) throw errors.badRequest('Storage pool names may not contain slashes');
+  if (/\s/.test(name)) throw errors.badRequest('Storage name cannot contain white space');
+  if (name.startsWith('.') || name.startsWith('-') || name.length > 128 || /\p{Cc}/u.test(name)) {
+    throw errors.badRequest(`Invalid storage pool name "${name}"`);
+  }
+}
+
+/** @throws bad-request when a snapshot or backup may not have this name. */
+export function checkSnapshotName(name: string): void {
+  if (name.includes('/')) throw errors.badRequest('Storage name cannot contain "/"');
+  if (/\s/.test(name)) throw errors.badRequest('Storage name cannot contain white space');
+  if (name === '' || name.startsWith('.') || name.length > 128 || /\p{Cc}/u.test(name)) {
+    throw errors.badRequest(`Invalid snapshot name "${name}"`);
+  }
+}
+
+export function poolUrl(name: string): string {
+  return `/1.0/storage-pools/${encodeURIComponent(name)}`;
+}
+
+/** URL of a volume; what comes below it follows with `rest`. */
+export function volumeUrl(volume: VolumeId, rest = ''): string {
+  const name = encodeURIComponent(volume.name);
+  return projectUrl(`${poolUrl(volume.pool)}/volumes/${volume.type}/${name}${rest}`, volume.project);
+}
