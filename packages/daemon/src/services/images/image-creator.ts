@@ -61,7 +61,7 @@ export class ImageCreator {
     return this.#start(scope, options, async (context) => {
       await using received = incoming;
       if (rejected !== undefined) throw rejected;
-      return this.#options.importer.finish(received, wanted, this.#reporting(context));
+      return await this.#options.importer.finish(received, wanted, this.#reporting(context));
     });
   }
 
@@ -78,7 +78,7 @@ export class ImageCreator {
         const publish = publisher.prepare(scope.project, body);
         return this.#start(scope, options, async (context) => {
           await using received = await publish(context);
-          return importer.finish(received, wanted, this.#reporting(context));
+          return await importer.finish(received, wanted, this.#reporting(context));
         });
       }
       case 'url':

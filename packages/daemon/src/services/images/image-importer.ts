@@ -62,7 +62,6 @@ export class ImageImporter {
   /** @throws bad-request with LXD's text; conflict when an alias is taken. Nothing is left behind. */
   async finish(incoming: IncomingImage, wanted: NewImage, progress: ImportProgress = {}): Promise<ImageRecord> {
     const fingerprint = await incoming.fingerprint();
-    progress.onReceived?.({ fingerprint, size: incoming.size });
     if (!fingerprint.startsWith(wanted.fingerprint.toLowerCase())) {
       throw errors.badRequest(`fingerprints don't match, got ${fingerprint} expected ${wanted.fingerprint}`);
     }
@@ -88,14 +87,16 @@ export class ImageImporter {
     incoming: IncomingImage,
     fingerprint: string,
     wanted: NewImage,
-    signal: AbortSignal | undefined,
+    { signal, onReceived }: ImportProgress,
   ): Promise<ImageRecord> {
     const { images, catalog } = this.#options;
     const existing = images.get(`${wanted.home}/${fingerprint}`);
+    if (existing !== undefined) onReceived?.({ fingerprint, size: incoming.size });
     if (existing !== undefined && wanted.reuse === true) return existing.value;
     if (existing !== undefined) throw errors.badRequest('Image with same fingerprint already exists');
     const content = await incoming.inspect(signal);
     const metadata = parseMetadata(content.metadata);
+    onReceived?.({ fingerprint, size: incoming.size });
     const record: ImageRecord = {
       project: wanted.home,
       fingerprint,
