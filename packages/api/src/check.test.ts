@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { checkerOf } from './check.ts';
 import { InstancesPost } from './resources/instance.ts';
+import { ServerPut } from './resources/server.ts';
 import { ProfilesPost } from './resources/profile.ts';
 import { allRoutes } from './routes.ts';
 
@@ -49,6 +50,10 @@ describe('checkerOf', () => {
     expect(profile({ name: 'p', description: null, config: { a: null }, devices: { eth0: null } })).toEqual({
       ok: true,
       value: { name: 'p', config: { a: '' }, devices: { eth0: {} } },
+    });
+    expect(checkerOf(ServerPut)({ config: { 'core.https_address': null } })).toEqual({
+      ok: true,
+      value: { config: { 'core.https_address': '' } },
     });
     expect(messageOf(profile({ name: null }))).toBe('No name provided');
     expect(instance({ name: 'c', source: { type: 'none', secrets: null } })).toMatchObject({

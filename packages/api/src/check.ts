@@ -78,7 +78,7 @@ function withoutNulls(shape: Shape, value: unknown, badKey: { found: string | un
 
 /** Value that null stands for as a map's member. */
 function emptyOf(shape: Shape): unknown {
-  return shape.type === 'string' ? '' : {};
+  return shape.type === 'string' || shape.anyOf?.some((choice) => choice.type === 'string') === true ? '' : {};
 }
 
 function acceptsNull(shape: Shape): boolean {
