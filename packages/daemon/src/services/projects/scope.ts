@@ -1,3 +1,4 @@
+import { isTrue } from '@keelson/api';
 import type { Collection } from '../../state/collection.ts';
 import type { ProjectRecord } from '../../state/records/project.ts';
 
@@ -18,7 +19,7 @@ export function effectiveProject(
   feature: ProjectFeature,
 ): string {
   if (project === DEFAULT_PROJECT) return project;
-  return projects.get(project)?.value.config[`features.${feature}`] === 'true' ? project : DEFAULT_PROJECT;
+  return isTrue(projects.get(project)?.value.config[`features.${feature}`]) ? project : DEFAULT_PROJECT;
 }
 
 /** URL of an object in a project as LXD writes it: the project is named unless it is `default`. */
