@@ -1,5 +1,6 @@
 export * from './command.ts';
 export * from './debian-image.ts';
+export * from './in-process.ts';
 export * from './leftovers.ts';
 export * from './poll.ts';
 export * from './probes.ts';

@@ -1,0 +1,107 @@
+import { allRoutes, type RouteDefinition } from '@keelson/api';
+import { request, startInProcess, type CallerKind, type TestApi } from '@keelson/testkit';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+/**
+ * Every endpoint of the contract for every kind of caller. The expectations come from the contract's `access`; an
+ * endpoint open to untrusted callers must stand in the list below with the reason.
+ */
+const OPEN: Readonly<Record<string, string>> = {
+  'api.root': 'names the versions',
+  'server.get': 'tells untrusted callers only what they need to introduce themselves',
+  'api.openapi': 'describes the API',
+  'certificates.create': 'a client adds itself by password or token; the service decides',
+  'operations.wait': 'the service asks for rights',
+  'operations.websocket': 'the secret is the right',
+  'images.list': 'public images only',
+  'images.create': 'push with a secret only',
+  'images.get': 'public images, or with a secret',
+  'images.export': 'public images, or with a secret',
+  'image-aliases.get': 'aliases of public images only',
+};
+
+let api: TestApi;
+beforeAll(async () => {
+  api = await startInProcess();
+  await api.request('PUT', '/1.0', { config: { 'user.secret': 'hidden' } });
+});
+afterAll(() => api[Symbol.asyncDispose]());
+
+const pathOf = (route: RouteDefinition): string => route.path.replaceAll(/:[a-z]+/g, 'none');
+const scoped = (route: RouteDefinition): boolean => JSON.stringify(route.query ?? {}).includes('"project"');
+
+async function statusOf(
+  route: RouteDefinition,
+  kind: CallerKind,
+  query = '',
+  projects: string[] = [],
+): Promise<number> {
+  const socket = await api.as(kind, projects);
+  // A body that no schema takes: a caller who is let in gets to a 400 at worst and changes nothing.
+  const body = route.body === undefined ? undefined : '[]';
+  const headers = { 'Content-Type': 'application/json' };
+  return (await request(socket, route.method, `${pathOf(route)}${query}`, body, { headers })).status;
+}
+
+test('the list of open endpoints is the contract’s', () => {
+  const open = allRoutes.filter(({ access }) => access === 'untrusted').map(({ id }) => id);
+  expect(open.sort()).toEqual(Object.keys(OPEN).sort());
+});
+
+describe.each(allRoutes.map((route) => [route.id, route] as const))('%s', (_id, route) => {
+  const closed = route.access !== 'untrusted';
+
+  test.runIf(closed)('refuses callers without trust', async () => {
+    for (const query of ['', '?recursion=1', '?recursion=2', '?project=default&recursion=1']) {
+      expect(await statusOf(route, 'untrusted', query)).toBe(403);
+    }
+  });
+
+  test.runIf(closed)('refuses metrics certificates', async () => {
+    expect(await statusOf(route, 'metrics')).toBe(403);
+  });
+
+  test.runIf(route.access === 'admin')('refuses restricted callers', async () => {
+    expect(await statusOf(route, 'restricted', '', ['default'])).toBe(403);
+  });
+
+  test.runIf(route.access === 'user' && scoped(route))('keeps restricted callers to their projects', async () => {
+    for (const query of ['', '?recursion=1', '?recursion=2', '?project=default', '?project=nope']) {
+      expect(await statusOf(route, 'restricted', query, ['other'])).toBe(403);
+    }
+  });
+
+  test.runIf(route.access === 'user')('lets restricted callers into their projects', async () => {
+    expect(await statusOf(route, 'restricted', '', ['default'])).not.toBe(403);
+  });
+
+  test('lets administrators in', async () => {
+    expect(await statusOf(route, 'trusted')).not.toBe(403);
+    expect(await statusOf(route, 'unix')).not.toBe(403);
+  });
+});
+
+describe('what an open endpoint tells', () => {
+  test('GET /1.0 of an untrusted caller', async () => {
+    const { body } = await request<Record<string, unknown>>(await api.as('untrusted'), 'GET', '/1.0');
+    expect(Object.keys(body.metadata).sort()).toEqual(
+      ['api_extensions', 'api_status', 'api_version', 'auth', 'auth_methods', 'public'].sort(),
+    );
+    expect(body.metadata['auth']).toBe('untrusted');
+  });
+
+  test('GET /1.0 of a restricted caller holds no configuration', async () => {
+    const { text } = await request(await api.as('restricted', ['default']), 'GET', '/1.0');
+    expect(text).not.toContain('hidden');
+    expect((await api.request('GET', '/1.0')).text).toContain('hidden');
+  });
+
+  test('all-projects needs no right to other projects, and shows none of them', async () => {
+    const { status, body } = await request(
+      await api.as('restricted', ['default']),
+      'GET',
+      '/1.0/operations?all-projects=true&recursion=1',
+    );
+    expect([status, body.metadata]).toEqual([200, {}]);
+  });
+});
