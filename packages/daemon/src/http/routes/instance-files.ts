@@ -18,7 +18,8 @@ function fileRoutes({ files }: Parts): RouteBinding[] {
     bind(routes['instance-files.get'], async (request): Promise<Reply> => {
       const { project, params, query } = request;
       const found = await files.get(project, params.name, query['path'] ?? '', instanceOptions(request));
-      if (found.kind === 'file') return raw(found.body, { 'Content-Type': 'application/octet-stream', ...found.headers });
+      if (found.kind === 'file')
+        return raw(found.body, { 'Content-Type': 'application/octet-stream', ...found.headers });
       return { kind: 'value', value: found.names, status: 200, headers: found.headers };
     }),
     bind(routes['instance-files.head'], async ({ project, params, query, instanceType }) => {
@@ -90,11 +91,21 @@ function templateRoutes({ metadata }: Parts): RouteBinding[] {
       const path = request.query['path'] ?? '';
       if (path === '') throw errors.badRequest('missing path argument');
       const content = await textBody(request.raw);
-      await metadata.putTemplate(request.project, request.params.name, path, content, instanceOptions(request));
+      await metadata.putTemplate(
+        request.project,
+        request.params.name,
+        { file: path, content },
+        instanceOptions(request),
+      );
       return empty();
     }),
     bind(routes['instance-templates.delete'], async (request) => {
-      await metadata.deleteTemplate(request.project, request.params.name, request.query['path'] ?? '', instanceOptions(request));
+      await metadata.deleteTemplate(
+        request.project,
+        request.params.name,
+        request.query['path'] ?? '',
+        instanceOptions(request),
+      );
       return empty();
     }),
   ];

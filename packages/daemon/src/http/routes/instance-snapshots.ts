@@ -17,13 +17,13 @@ export function instanceSnapshotRoutes({ snapshots }: Pick<InstanceService, 'sna
     }),
     ...(['instance-snapshots.put', 'instance-snapshots.patch'] as const).map((id) =>
       bind(routes[id], (request) => {
-        const { name, snapshot } = request.params;
-        return operation(snapshots.change(request.project, name, snapshot, request.body, instanceOptions(request)));
+        const at = { project: request.project, ...request.params };
+        return operation(snapshots.change(at, request.body, instanceOptions(request)));
       }),
     ),
     bind(routes['instance-snapshots.post'], (request) => {
-      const { name, snapshot } = request.params;
-      return operation(snapshots.rename(request.project, name, snapshot, request.body.name ?? '', instanceOptions(request)));
+      const at = { project: request.project, ...request.params };
+      return operation(snapshots.rename(at, request.body.name ?? '', instanceOptions(request)));
     }),
     bind(routes['instance-snapshots.delete'], (request) => {
       const { name, snapshot } = request.params;

@@ -8,7 +8,10 @@ import { empty, operation, raw, sync } from '../reply.ts';
 import { changeOptions, type RouteRequest } from '../request.ts';
 import { bind, type RouteBinding } from '../route.ts';
 
-type Parts = Pick<InstanceService, 'reader' | 'creator' | 'changer' | 'runner' | 'lifecycle' | 'snapshots' | 'executor'>;
+type Parts = Pick<
+  InstanceService,
+  'reader' | 'creator' | 'changer' | 'runner' | 'lifecycle' | 'snapshots' | 'executor'
+>;
 
 /** Requestor, precondition and the kind of instance the path names. */
 export function instanceOptions(request: Pick<RouteRequest, 'caller' | 'ifMatch' | 'instanceType'>) {
@@ -17,7 +20,12 @@ export function instanceOptions(request: Pick<RouteRequest, 'caller' | 'ifMatch'
 
 /** Instances themselves: `/1.0/instances` and `/1.0/instances/<name>`. */
 export function instanceRoutes(instances: Parts): RouteBinding[] {
-  return [...collectionRoutes(instances), ...objectRoutes(instances), ...stateRoutes(instances), ...commandRoutes(instances)];
+  return [
+    ...collectionRoutes(instances),
+    ...objectRoutes(instances),
+    ...stateRoutes(instances),
+    ...commandRoutes(instances),
+  ];
 }
 
 function collectionRoutes({ reader, creator, runner }: Parts): RouteBinding[] {
@@ -47,7 +55,8 @@ function objectRoutes({ reader, changer, lifecycle, snapshots }: Parts): RouteBi
     bind(routes['instances.put'], (request) => {
       const { project, params, body } = request;
       const snapshot = body.restore ?? '';
-      if (snapshot !== '') return operation(snapshots.restore(project, params.name, snapshot, instanceOptions(request)));
+      if (snapshot !== '')
+        return operation(snapshots.restore(project, params.name, snapshot, instanceOptions(request)));
       return operation(changer.put(project, params.name, body, instanceOptions(request)));
     }),
     bind(routes['instances.patch'], async (request) => {

@@ -71,11 +71,9 @@ export class CopySource {
       ? []
       : this.#context.snapshotsOf(found.record.project, found.record.name).map(({ value }) => value);
     const writes = snapshots.flatMap((snapshot) => this.#snapshotWrites(draft, snapshot, sourceId));
-    await this.#creator.make(
-      draft,
-      operation,
-      options.by,
-      async ({ record, size }) => {
+    await this.#creator.make(draft, operation, options.by, {
+      writes,
+      fill: async ({ record, size }) => {
         const root = {
           ...this.#context.rootVolume(found.record),
           ...(found.snapshot === undefined ? {} : { snapshot: found.snapshot.name }),
@@ -84,8 +82,7 @@ export class CopySource {
         await deps.storage.copy(root, to, { snapshots: snapshots.map(({ name }) => name), ...progressOf(operation) });
         if (size !== undefined) await deps.storage.resize(to, size);
       },
-      writes,
-    );
+    });
   }
 
   #snapshotWrites({ record }: Draft, snapshot: InstanceSnapshotRecord, sourceId: string): Write[] {

@@ -40,9 +40,10 @@ export class InstanceCreator {
       case 'none':
         return this.start(target, by, async (operation) => {
           const draft = draftInstance(this.#context, { ...target, template: 'create' });
-          await this.make(draft, operation, by, async ({ record, size }) => {
+          const fill: Fill = async ({ record, size }) => {
             await this.#context.deps.storage.createFilled(this.#context.rootVolume(record), { size });
-          });
+          };
+          await this.make(draft, operation, by, { fill });
         });
       case 'image':
         return this.#fromImage(target, by);
@@ -81,9 +82,10 @@ export class InstanceCreator {
         metadata: { metadata: found.metadata, templates: Object.fromEntries(found.files) },
         template: 'create',
       });
-      await this.make(draft, operation, by, async ({ record, size }) => {
+      const fill: Fill = async ({ record, size }) => {
         await deps.storage.createFromImage(this.#context.rootVolume(record), image, { size, ...progressOf(operation) });
-      });
+      };
+      await this.make(draft, operation, by, { fill });
       void deps.images.touch(target.project, image.fingerprint).catch((error: unknown) => {
         deps.log.warn('The image was not marked as used', { fingerprint: image.fingerprint, error });
       });
@@ -112,8 +114,7 @@ export class InstanceCreator {
     draft: Draft,
     operation: OperationContext,
     by: By,
-    fill: Fill,
-    writes: readonly Write[] = [],
+    { fill, writes = [] }: { readonly fill: Fill; readonly writes?: readonly Write[] },
   ): Promise<void> {
     const { deps } = this.#context;
     const { record } = draft;

@@ -78,8 +78,7 @@ export class InstanceExecutor {
     const started = this.#start(
       { project, description: 'Showing console', resources: this.#context.resources(project, name) },
       sockets,
-      this.#secrets(['0', 'control']),
-      {},
+      { secrets: this.#secrets(['0', 'control']), metadata: {} },
       async ({ signal }) => {
         await sockets.connected(signal);
         const attached = await this.#context.deps.driver.console(this.#context.ref(record), size);
@@ -117,7 +116,8 @@ export class InstanceExecutor {
     const names = spec.terminal === undefined ? ['0', '1', '2'] : ['0'];
     const sockets = new OperationSockets(names);
     const metadata = { command: spec.command, environment: spec.environment, interactive: spec.terminal !== undefined };
-    return this.#start(common, sockets, this.#secrets([...names, 'control']), metadata, async (operation) => {
+    const shown = { secrets: this.#secrets([...names, 'control']), metadata };
+    return this.#start(common, sockets, shown, async (operation) => {
       await sockets.connected(operation.signal);
       const process = await this.#context.deps.driver.exec(this.#context.ref(record), spec);
       const code =
@@ -131,15 +131,16 @@ export class InstanceExecutor {
   #start(
     common: Common,
     sockets: OperationSockets,
-    secrets: Readonly<Record<string, string>>,
-    metadata: Readonly<Record<string, unknown>>,
+    shown: {
+      readonly secrets: Readonly<Record<string, string>>;
+      readonly metadata: Readonly<Record<string, unknown>>;
+    },
     run: OperationSpec['run'],
   ): StartedOperation {
     return this.#context.deps.operations.start({
       ...common,
+      ...shown,
       class: 'websocket',
-      metadata,
-      secrets,
       connect: (name, socket) => sockets.connect(name, socket),
       run: async (operation) => {
         try {

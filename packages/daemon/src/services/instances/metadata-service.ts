@@ -67,8 +67,7 @@ export class InstanceMetadataService {
   async putTemplate(
     project: string,
     name: string,
-    file: string,
-    content: string,
+    { file, content }: { readonly file: string; readonly content: string },
     request: ChangeRequest = {},
   ): Promise<void> {
     this.#context.require(project, name, request.type);

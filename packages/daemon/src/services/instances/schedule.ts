@@ -75,10 +75,15 @@ export class InstanceSchedule {
   /** Looks at the timetable once a minute. */
   start(): void {
     const now = this.#context.deps.now();
-    this.#timer = setTimeout(() => {
-      this.#minute = this.#everyMinute().catch((error: unknown) => this.#context.deps.log.error('Timed work failed', { error }));
-      void this.#minute.finally(() => !this.#stop.signal.aborted && this.start());
-    }, MINUTE - (now % MINUTE));
+    this.#timer = setTimeout(
+      () => {
+        this.#minute = this.#everyMinute().catch((error: unknown) =>
+          this.#context.deps.log.error('Timed work failed', { error }),
+        );
+        void this.#minute.finally(() => !this.#stop.signal.aborted && this.start());
+      },
+      MINUTE - (now % MINUTE),
+    );
     this.#timer.unref();
   }
 
@@ -105,13 +110,16 @@ export class InstanceSchedule {
   async #expire(): Promise<void> {
     const { collections, operations, now, log } = this.#context.deps;
     for (const { value } of collections.snapshots.list()) {
-      if (value.expiresAt === NO_EXPIRY || !(Date.parse(value.expiresAt) <= now()) || Date.parse(value.expiresAt) <= 0) continue;
+      if (value.expiresAt === NO_EXPIRY || !(Date.parse(value.expiresAt) <= now()) || Date.parse(value.expiresAt) <= 0)
+        continue;
       await operations
         .exclusive([this.#context.lock({ project: value.project, name: value.instance })], async () => {
           const record = this.#context.find(value.project, value.instance);
           if (record !== undefined) await this.#snapshots.remove(record, value.name);
         })
-        .catch((error: unknown) => log.warn('An expired snapshot was not deleted', { instance: value.instance, snapshot: value.name, error }));
+        .catch((error: unknown) =>
+          log.warn('An expired snapshot was not deleted', { instance: value.instance, snapshot: value.name, error }),
+        );
     }
   }
 
@@ -119,9 +127,11 @@ export class InstanceSchedule {
     for (const group of planShutdown(this.#all().filter(({ running }) => running))) {
       await Promise.all(
         group.map(async ({ instance, timeout }) => {
-          await this.#runner.run(instance.record, 'stop', { timeout, signal, keepPower: true }).catch((error: unknown) => {
-            this.#context.deps.log.warn('An instance did not shut down in time', { instance: instance.name, error });
-          });
+          await this.#runner
+            .run(instance.record, 'stop', { timeout, signal, keepPower: true })
+            .catch((error: unknown) => {
+              this.#context.deps.log.warn('An instance did not shut down in time', { instance: instance.name, error });
+            });
         }),
       );
     }

@@ -13,6 +13,14 @@ import { renderSnapshot } from './render.ts';
 import type { InstanceRunner } from './runner.ts';
 import type { InstanceStarter } from './starter.ts';
 
+/** Where a snapshot is. */
+export interface SnapshotPlace {
+  readonly project: string;
+  /** Its instance. */
+  readonly name: string;
+  readonly snapshot: string;
+}
+
 /** Snapshots of instances. */
 export class InstanceSnapshots {
   readonly #context: InstanceContext;
@@ -151,13 +159,8 @@ export class InstanceSnapshots {
   }
 
   /** `PUT` and `PATCH`: only the expiry can change. */
-  change(
-    project: string,
-    name: string,
-    snapshot: string,
-    body: InstanceSnapshotPut,
-    request: ChangeRequest = {},
-  ): StartedOperation {
+  change(at: SnapshotPlace, body: InstanceSnapshotPut, request: ChangeRequest = {}): StartedOperation {
+    const { project, name, snapshot } = at;
     const record = this.#context.require(project, name);
     const { value } = this.#context.snapshot(project, name, snapshot);
     request.precondition?.(etagOf(value));
@@ -178,13 +181,8 @@ export class InstanceSnapshots {
     });
   }
 
-  rename(
-    project: string,
-    name: string,
-    snapshot: string,
-    newName: string,
-    request: ChangeRequest = {},
-  ): StartedOperation {
+  rename(at: SnapshotPlace, newName: string, request: ChangeRequest = {}): StartedOperation {
+    const { project, name, snapshot } = at;
     const record = this.#context.require(project, name);
     this.#context.snapshot(project, name, snapshot);
     if (newName === '') throw errors.badRequest('The request is missing `name`');

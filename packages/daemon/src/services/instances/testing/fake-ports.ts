@@ -1,0 +1,214 @@
+import { Readable } from 'node:stream';
+import { errors } from '../../../core/errors.ts';
+import type { NicSpec } from '../../../drivers/instance/contract.ts';
+import type { RootMount } from '../../../drivers/storage/contract.ts';
+import type { ImageRecord } from '../../../state/records/image.ts';
+import type { InstanceRecord } from '../../../state/records/instance.ts';
+import type { GuestFileInfo, GuestFiles, GuestTree } from '../guest-files.ts';
+import type { ImageTemplates, InstanceImages, InstanceNetworks, InstanceStorage, RootVolume } from '../ports.ts';
+
+type Config = Readonly<Record<string, string>>;
+
+/** Roots that exist in memory only. */
+export class FakeStorage implements InstanceStorage {
+  readonly pools = new Set(['pool', 'other']);
+  /** `pool/project/name` → its snapshots. */
+  readonly roots = new Map<string, string[]>();
+  readonly mounted = new Set<string>();
+  readonly sizes = new Map<string, number | undefined>();
+  /** Set to make the next creation fail. */
+  failCreate: Error | undefined;
+
+  async createFromImage(root: RootVolume): Promise<void> {
+    await this.createFilled(root);
+  }
+
+  async createFilled(root: RootVolume): Promise<void> {
+    if (this.failCreate !== undefined) throw this.failCreate;
+    this.roots.set(idOf(root), []);
+  }
+
+  async copy(source: RootVolume, target: RootVolume, options: { snapshots: readonly string[] }): Promise<void> {
+    if (!this.roots.has(idOf(source))) throw errors.notFound('No such root');
+    this.roots.set(idOf(target), [...options.snapshots]);
+  }
+
+  async rename(root: RootVolume, newName: string): Promise<void> {
+    const found = this.roots.get(idOf(root));
+    if (found === undefined) throw errors.notFound('No such root');
+    this.roots.delete(idOf(root));
+    this.roots.set(idOf({ ...root, instance: newName }), found);
+  }
+
+  async delete(root: RootVolume): Promise<void> {
+    this.roots.delete(idOf(root));
+  }
+
+  async mount(root: RootVolume): Promise<RootMount> {
+    this.mounted.add(idOf(root));
+    return { path: `/roots/${root.instance}`, ids: 'shifted' };
+  }
+
+  async unmount(root: RootVolume): Promise<void> {
+    this.mounted.delete(idOf(root));
+  }
+
+  async usage(): Promise<number | undefined> {
+    return undefined;
+  }
+
+  async resize(root: RootVolume, size: number | undefined): Promise<void> {
+    this.sizes.set(idOf(root), size);
+  }
+
+  async snapshot(root: RootVolume, name: string): Promise<void> {
+    this.roots.get(idOf(root))?.push(name);
+  }
+
+  async renameSnapshot(root: RootVolume, name: string, newName: string): Promise<void> {
+    const snapshots = this.roots.get(idOf(root)) ?? [];
+    snapshots[snapshots.indexOf(name)] = newName;
+  }
+
+  async deleteSnapshot(root: RootVolume, name: string): Promise<void> {
+    this.roots.set(
+      idOf(root),
+      (this.roots.get(idOf(root)) ?? []).filter((other) => other !== name),
+    );
+  }
+
+  async restoreSnapshot(): Promise<void> {}
+
+  mountSnapshot(root: RootVolume): Promise<RootMount> {
+    return this.mount(root);
+  }
+
+  async unmountSnapshot(): Promise<void> {}
+
+  async mountCustom(
+    pool: string,
+    _project: string,
+    volume: string,
+  ): Promise<{ path: string; block: boolean; shifted: boolean }> {
+    this.mounted.add(`custom/${pool}/${volume}`);
+    return { path: `/custom/${volume}`, block: false, shifted: false };
+  }
+
+  async unmountCustom(pool: string, _project: string, volume: string): Promise<void> {
+    this.mounted.delete(`custom/${pool}/${volume}`);
+  }
+
+  poolExists(pool: string): boolean {
+    return this.pools.has(pool);
+  }
+}
+
+function idOf(root: RootVolume): string {
+  return `${root.pool}/${root.project}/${root.instance}`;
+}
+
+/** One image with the alias `tiny`. */
+export class FakeImages implements InstanceImages {
+  readonly image: ImageRecord = {
+    project: 'default',
+    fingerprint: 'f'.repeat(64),
+    filename: 'tiny.tar',
+    size: 1,
+    type: 'container',
+    split: false,
+    architecture: 'x86_64',
+    public: false,
+    autoUpdate: false,
+    cached: false,
+    properties: { os: 'Tiny' },
+    profiles: ['default'],
+    createdAt: '',
+    expiresAt: '',
+    lastUsedAt: '',
+    uploadedAt: '',
+  };
+  templatesOfImage: ImageTemplates = { metadata: {}, files: new Map() };
+
+  async resolve(_project: string, source: Config): Promise<ImageRecord> {
+    if (source['alias'] !== 'tiny') throw errors.notFound('Image alias not found');
+    return this.image;
+  }
+
+  async touch(): Promise<void> {}
+
+  async templates(): Promise<ImageTemplates> {
+    return this.templatesOfImage;
+  }
+}
+
+export class FakeNetworks implements InstanceNetworks {
+  /** Prepared nics: `instance/device`. */
+  readonly prepared = new Set<string>();
+
+  validateNic(_project: string, device: Config): void {
+    if (device['network'] !== 'net')
+      throw errors.badRequest(
+        `Failed to load network "${device['network'] ?? ''}" for project "default": Network not found`,
+      );
+  }
+
+  async prepareNic(instance: InstanceRecord, device: string, config: Config, volatile: Config): Promise<NicSpec> {
+    this.prepared.add(`${instance.name}/${device}`);
+    return {
+      device,
+      name: config['name'] ?? volatile['name'] ?? '',
+      kind: 'veth',
+      link: config['network'] ?? '',
+      hostName: volatile['host_name'] ?? '',
+      hwaddr: volatile['hwaddr'] ?? '',
+      mtu: undefined,
+    };
+  }
+
+  async releaseNic(instance: InstanceRecord, device: string): Promise<void> {
+    this.prepared.delete(`${instance.name}/${device}`);
+  }
+
+  async refreshReservations(): Promise<void> {}
+}
+
+/** Files in memory: `tree path` → content. */
+export class FakeFiles implements GuestFiles {
+  readonly files = new Map<string, string>();
+
+  async info(tree: GuestTree, path: string): Promise<GuestFileInfo> {
+    const content = this.files.get(`${tree.path}${path}`);
+    if (content === undefined) throw errors.notFound('Not Found');
+    return { kind: 'file', uid: 0, gid: 0, mode: 0o644, size: content.length, modified: new Date(0) };
+  }
+
+  async read(tree: GuestTree, path: string): Promise<Readable> {
+    return Readable.from([this.files.get(`${tree.path}${path}`) ?? '']);
+  }
+
+  async readlink(): Promise<string> {
+    return '';
+  }
+
+  async list(tree: GuestTree): Promise<readonly string[]> {
+    return [...this.files.keys()].filter((path) => path.startsWith(tree.path));
+  }
+
+  async write(tree: GuestTree, path: string, body: Readable): Promise<void> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of body) chunks.push(Buffer.from(chunk));
+    this.files.set(`${tree.path}${path}`, Buffer.concat(chunks).toString());
+  }
+
+  async mkdir(): Promise<void> {}
+  async symlink(): Promise<void> {}
+
+  async remove(tree: GuestTree, path: string): Promise<void> {
+    if (!this.files.delete(`${tree.path}${path}`)) throw errors.notFound('Not Found');
+  }
+
+  async put(tree: GuestTree, path: string, content: string, options: { readonly createOnly: boolean }): Promise<void> {
+    if (options.createOnly && this.files.has(`${tree.path}${path}`)) return;
+    this.files.set(`${tree.path}${path}`, content);
+  }
+}
