@@ -67,9 +67,7 @@ export class ImageImporter {
     }
     this.#checkWishes(wanted);
     const lock = `image-files/${fingerprint}`;
-    return this.#options.operations.exclusive([lock], () =>
-      this.#store(incoming, fingerprint, wanted, progress.signal),
-    );
+    return this.#options.operations.exclusive([lock], () => this.#store(incoming, fingerprint, wanted, progress));
   }
 
   /** @throws bad-request for an unknown profile, conflict for a taken alias. */
