@@ -1,0 +1,2 @@
+/** Version of the CLI. */
+export const VERSION = '0.1.0';
