@@ -1,6 +1,7 @@
 import { randomIds, type Ids } from '../core/ids.ts';
 import { SystemClock, type Clock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
+import { LxcDriver } from '../drivers/instance/lxc/lxc-driver.ts';
 import { readMachineFacts } from '../host/host-facts.ts';
 import { FrontDoor } from '../http/front-door.ts';
 import { createHttpServer } from '../http/http-server.ts';
@@ -11,16 +12,19 @@ import { operationRoutes } from '../http/routes/operations.ts';
 import { unboundRoutes } from '../http/unbound.ts';
 import { TrustStore } from '../services/certificates/trust-store.ts';
 import { EventService } from '../services/events/event-service.ts';
-import type { ImageInstances, ImageVolumes } from '../services/images/ports.ts';
+import type { ImageVolumes } from '../services/images/ports.ts';
+import type { InstanceService } from '../services/instances/instance-service.ts';
 import type { Store } from '../state/store.ts';
 import { certificatesVertical } from './certificates.ts';
 import { openFoundations, type Foundations } from './foundations.ts';
 import { createHttpsListener, UNIX_CALLER } from './listeners.ts';
 import { driverFacts } from './driver-facts.ts';
 import { imagesVertical } from './images.ts';
+import { instancesVertical } from './instances.ts';
 import { networksVertical } from './networks.ts';
 import { profileGuard } from './profile-guard.ts';
 import { profilesVertical } from './profiles.ts';
+import { projectsVertical } from './projects.ts';
 import { openServerParts, serverVertical } from './server.ts';
 import { storageVertical } from './storage.ts';
 import type { Vertical } from './vertical.ts';
@@ -56,12 +60,13 @@ export async function assemble(options: DaemonOptions): Promise<Daemon> {
 
   // The listener needs the door, the door the routes, and the server's own routes the listener. Images serve storage
   // and instances, and ask both.
-  const late: { https?: HttpsListener; imageVolumes?: ImageVolumes; publishable?: ImageInstances } = {};
+  const late: { https?: HttpsListener; imageVolumes?: ImageVolumes; instances?: InstanceService } = {};
   const server = await openServerParts(base, () => {
     if (late.https === undefined) throw new Error('The HTTPS listener is not there yet');
     return late.https;
   });
-  const profiles = profilesVertical(base, profileGuard());
+  const projects = projectsVertical(base);
+  const profiles = profilesVertical(base, profileGuard(projects.guard, () => the(late.instances, 'instances')));
   const networks = networksVertical(base, stack);
   const { architecture } = await readMachineFacts();
   const images = imagesVertical(
@@ -70,21 +75,30 @@ export async function assemble(options: DaemonOptions): Promise<Daemon> {
       architecture,
       config: (key) => server.config.value(key),
       volumes: () => late.imageVolumes,
-      instances: () => late.publishable,
+      instances: () => late.instances?.publish,
     },
     stack,
   );
   const storage = storageVertical(base, (...args) => images.forInstances.unpackImage(...args), stack);
   late.imageVolumes = storage.imageVolumes;
+  const driver = new LxcDriver({ root: base.paths.lxc, log });
+  stack.defer(() => driver.dispose());
+  const instances = await instancesVertical(
+    base,
+    { driver, storage: storage.forInstances, images: images.forInstances, networks: networks.nics, guard: projects.guard },
+    stack,
+  );
+  late.instances = instances.service;
   const verticals: Vertical[] = [
+    projects,
     profiles,
     certificatesVertical(base, server, projectExists),
     networks,
     storage,
     images,
-    // projects and instances: one line each, in the order they start
+    instances,
     { routes: [...operationRoutes(base.operations), ...eventRoutes(events)] },
-    await serverVertical(base, server, await driverFacts([], storage.drivers.all()), options.version),
+    await serverVertical(base, server, await driverFacts([driver], storage.drivers.all()), options.version),
   ];
 
   const bindings = verticals.flatMap(({ routes }) => routes);
@@ -106,6 +120,11 @@ export async function assemble(options: DaemonOptions): Promise<Daemon> {
     start: () => start({ base, verticals, unix, stack: parts }),
     [Symbol.asyncDispose]: () => parts.disposeAsync(),
   };
+}
+
+function the<T>(part: T | undefined, name: string): T {
+  if (part === undefined) throw new Error(`The ${name} are not there yet`);
+  return part;
 }
 
 interface Startable {

@@ -1,8 +1,14 @@
+import type { InstanceService } from '../services/instances/instance-service.ts';
 import type { ProfileGuard } from '../services/profiles/contract.ts';
-import { InstanceRules } from '../services/instances/rules.ts';
+import type { ProjectGuard } from '../services/projects/contract.ts';
 
-/** Checks profiles by the instances' rules; the instances vertical replaces it with one that also applies changes. */
-export function profileGuard(): ProfileGuard {
-  const rules = new InstanceRules({ validateNic: () => undefined, poolExists: () => true });
-  return { check: (profile) => rules.checkProfile(profile), apply: async () => undefined };
+/** Profiles keep the rules of instances and projects, and instances follow them. `instances` is asked late: it is built after. */
+export function profileGuard(projects: Pick<ProjectGuard, 'checkProfile'>, instances: () => Pick<InstanceService, 'check' | 'apply'>): ProfileGuard {
+  return {
+    check: (profile) => {
+      instances().check(profile);
+      projects.checkProfile(profile);
+    },
+    apply: (before, after) => instances().apply(before, after),
+  };
 }
