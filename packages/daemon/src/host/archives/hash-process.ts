@@ -2,13 +2,15 @@ import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import { COMMAND_ENVIRONMENT } from '../run.ts';
 
+const PROGRAM = 'sha256sum';
+
 /** SHA-256 of a stream, computed in a process of its own so that the event loop only copies. */
 export class HashProcess implements Disposable {
   readonly #child: ChildProcessByStdio<Writable, Readable, null>;
   readonly #digest: Promise<string>;
 
   constructor() {
-    const child = spawn('sha256sum', [], { stdio: ['pipe', 'pipe', 'ignore'], env: { ...COMMAND_ENVIRONMENT } });
+    const child = spawn(PROGRAM, [], { stdio: ['pipe', 'pipe', 'ignore'], env: { ...COMMAND_ENVIRONMENT } });
     this.#child = child;
     this.#digest = new Promise((resolve, reject) => {
       let text = '';

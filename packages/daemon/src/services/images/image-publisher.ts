@@ -48,14 +48,13 @@ export class ImagePublisher {
   async #pack(project: string, work: Work, context: OperationContext): Promise<IncomingImage> {
     const { files, packer, instances } = this.#options;
     const { name, snapshot, compression } = work;
-    const found = instances.templates(project, name, snapshot);
-    const templates = found?.files ?? new Map<string, string>();
-    const metadata = stringify({ ...work.metadata, ...(found === undefined ? {} : { templates: found.templates }) });
+    const { templates, files: templateFiles } = await instances.templates(project, name, snapshot);
+    const metadata = stringify({ ...work.metadata, templates });
     const incoming = await files.begin();
     try {
       await using source = await instances.open(project, name, snapshot);
       const { signal } = context;
-      const stream = packer.pack(source, { metadata, templates }, { compression, signal });
+      const stream = packer.pack(source, { metadata, templates: templateFiles }, { compression, signal });
       const onBytes = (bytes: number): void => context.progress('create_image_from_container_pack', { bytes });
       await incoming.receive('main', stream, { signal, onBytes });
       return incoming;

@@ -75,7 +75,7 @@ export interface PublishSource extends AsyncDisposable {
 
 /** What images need from instances, to make an image of one. */
 export interface ImageInstances {
-  /** @throws not-found with LXD's text. */
+  /** @throws not-found with LXD's text, bad-request while it runs. */
   describe(
     project: string,
     name: string,
@@ -88,12 +88,12 @@ export interface ImageInstances {
   };
   /** Mounted until disposed. */
   open(project: string, name: string, snapshot: string | undefined): Promise<PublishSource>;
-  /** `templates` part of metadata.yaml and the files the instance has; undefined without any. */
+  /** `templates` part of metadata.yaml and the template files the instance has. */
   templates(
     project: string,
     name: string,
     snapshot: string | undefined,
-  ): { readonly templates: unknown; readonly files: ReadonlyMap<string, string> } | undefined;
+  ): Promise<{ readonly templates: unknown; readonly files: ReadonlyMap<string, string> }>;
 }
 
 /** Makes image archives. */
