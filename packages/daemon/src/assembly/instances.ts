@@ -6,6 +6,7 @@ import { readMachineFacts } from '../host/host-facts.ts';
 import { instanceFileRoutes } from '../http/routes/instance-files.ts';
 import { instanceSnapshotRoutes } from '../http/routes/instance-snapshots.ts';
 import { instanceRoutes } from '../http/routes/instances.ts';
+import type { InstanceGuard } from '../services/instances/deps.ts';
 import { InstanceService } from '../services/instances/instance-service.ts';
 import type { InstanceImages, InstanceNetworks, InstanceStorage } from '../services/instances/ports.ts';
 import type { Foundations } from './foundations.ts';
@@ -16,6 +17,7 @@ export interface InstanceParts {
   readonly storage: InstanceStorage;
   readonly images: InstanceImages;
   readonly networks: InstanceNetworks;
+  readonly guard: InstanceGuard;
 }
 
 export interface InstancesVertical extends Vertical {

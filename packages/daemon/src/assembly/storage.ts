@@ -43,7 +43,7 @@ export function storageVertical(base: Foundations, unpack: UnpackImage, stack: A
     forInstances,
     imageVolumes,
     routes: storagePoolRoutes(service),
-    start: () => live.startAll(),
+    prepare: () => live.startAll(),
     afterReady: async () => {
       await forInstances.removeTemporaries();
       await imageVolumes.sweep();

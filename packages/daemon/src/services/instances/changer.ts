@@ -85,6 +85,7 @@ export class InstanceChanger {
     const after = this.#context.expand(wanted);
     const plan = planChange(before, after);
     rules.checkDevices(record.project, after.devices);
+    this.#context.deps.guard.checkInstance(wanted);
     await this.#apply(this.#settle(wanted, before, after, plan), { before, after, plan });
     this.#context.lifecycle('instance-updated', record, request);
   }

@@ -9,6 +9,7 @@ import type { ProjectRecord } from '../../state/records/project.ts';
 import type { Events } from '../events/contract.ts';
 import type { Intents } from '../intents/contract.ts';
 import type { Operations } from '../operations/contract.ts';
+import type { ProjectGuard } from '../projects/contract.ts';
 import type { GuestFiles } from './guest-files.ts';
 import type { HostCapacity } from './plan/limits.ts';
 import type { Entropy } from './plan/volatile.ts';
@@ -24,6 +25,9 @@ export interface InstanceCollections {
   readonly projects: Collection<ProjectRecord>;
 }
 
+/** Restrictions and limits of projects: every new or changed instance passes here. */
+export type InstanceGuard = Pick<ProjectGuard, 'checkInstance' | 'checkSnapshot' | 'checkBackup'>;
+
 /** Everything the instances room uses; assembly gives it. */
 export interface InstanceDeps {
   readonly ledger: Ledger;
@@ -35,6 +39,7 @@ export interface InstanceDeps {
   readonly storage: InstanceStorage;
   readonly images: InstanceImages;
   readonly networks: InstanceNetworks;
+  readonly guard: InstanceGuard;
   readonly files: GuestFiles;
   readonly paths: StatePaths;
   readonly log: Log;

@@ -71,6 +71,7 @@ export function draftInstance(context: InstanceContext, request: DraftRequest): 
     );
   }
   const draft: InstanceRecord = { ...base, config, devices, pool };
+  deps.guard.checkInstance(draft);
   const range = context.idRange(draft, effective.config);
   const volatile = {
     ...(request.template === undefined ? {} : { 'volatile.apply_template': request.template }),

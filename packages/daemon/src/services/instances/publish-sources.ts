@@ -45,7 +45,7 @@ export class PublishSources {
     };
   }
 
-  async templates(project: string, name: string): Promise<{ templates: unknown; files: ReadonlyMap<string, string> }> {
+  templates(project: string, name: string): { readonly templates: unknown; readonly files: ReadonlyMap<string, string> } {
     const known = this.#context.deps.collections.metadata.get(idOf(project, name))?.value;
     return {
       templates: templateEntries(known?.metadata ?? {}),

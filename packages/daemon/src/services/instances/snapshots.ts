@@ -87,6 +87,7 @@ export class InstanceSnapshots {
     const record = this.#context.require(project, name, request.type);
     const wanted = body.name ?? '';
     checkSnapshotName(wanted);
+    this.#context.deps.guard.checkSnapshot(project);
     return this.#context.deps.operations.start({
       class: 'task',
       project,
@@ -290,6 +291,8 @@ export class InstanceSnapshots {
     const { deps } = this.#context;
     const { instances, metadata } = deps.collections;
     const id = idOf(record.project, record.name);
+    // A snapshot may hold what the project has since forbidden.
+    deps.guard.checkInstance({ ...record, config: snapshot.config, devices: snapshot.devices, profiles: snapshot.profiles });
     await deps.storage.restoreSnapshot(this.#context.rootVolume(record), snapshot.name);
     await instances.update(id, (current) => ({
       ...current,

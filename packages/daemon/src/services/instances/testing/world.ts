@@ -62,6 +62,7 @@ export class World implements AsyncDisposable {
       storage: this.storage,
       images: this.images,
       networks: this.networks,
+      guard: { checkInstance: () => undefined, checkSnapshot: () => undefined, checkBackup: () => undefined },
       files: this.files,
       paths: new StatePaths(folder),
       log: silentLog,
