@@ -45,8 +45,13 @@ export class PublishSources {
     };
   }
 
-  templates(project: string, name: string): { readonly templates: unknown; readonly files: ReadonlyMap<string, string> } {
-    const known = this.#context.deps.collections.metadata.get(idOf(project, name))?.value;
+  async templates(
+    project: string,
+    name: string,
+    snapshot: string | undefined,
+  ): Promise<{ readonly templates: unknown; readonly files: ReadonlyMap<string, string> }> {
+    const id = snapshot === undefined ? idOf(project, name) : `${idOf(project, name)}/${snapshot}`;
+    const known = this.#context.deps.collections.metadata.get(id)?.value;
     return {
       templates: templateEntries(known?.metadata ?? {}),
       files: new Map(Object.entries(known?.templates ?? {})),
