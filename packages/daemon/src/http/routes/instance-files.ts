@@ -1,10 +1,12 @@
 import { routes } from '@keelson/api';
 import { errors } from '../../core/errors.ts';
 import type { InstanceService } from '../../services/instances/instance-service.ts';
-import { TEMPLATE_LIMIT } from '../../services/instances/metadata-service.ts';
 import { empty, raw, type Reply, sync } from '../reply.ts';
 import { bind, type RouteBinding } from '../route.ts';
 import { instanceOptions } from './instances.ts';
+
+/** Bytes a template may have. */
+const TEMPLATE_LIMIT = 256 * 1024;
 
 type Parts = Pick<InstanceService, 'files' | 'logs' | 'metadata'>;
 

@@ -1,6 +1,5 @@
 import { type Network, type NetworkLease, type NetworkState, routes } from '@keelson/api';
-import type { HostInterface, Lease } from '../../drivers/network/contract.ts';
-import type { NetworkService } from '../../services/networks/network-service.ts';
+import type { HostInterface, Lease, NetworkService } from '../../services/networks/network-service.ts';
 import { projectUrl } from '../../services/projects/scope.ts';
 import { created, empty, sync } from '../reply.ts';
 import { changeOptions } from '../request.ts';

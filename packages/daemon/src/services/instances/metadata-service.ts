@@ -5,9 +5,6 @@ import type { InstanceType } from '../../state/records/instance.ts';
 import { type ChangeRequest } from './changer.ts';
 import { type InstanceContext, idOf } from './context.ts';
 
-/** A template is small; more is refused. */
-export const TEMPLATE_LIMIT = 256 * 1024;
-
 /** Image metadata an instance keeps, and its templates. */
 export class InstanceMetadataService {
   readonly #context: InstanceContext;

@@ -17,6 +17,9 @@ import type { Operations } from '../operations/contract.ts';
 import { checkNetworkName } from './names.ts';
 import type { NetworkUsage } from './usage.ts';
 
+// The words of `state` and `leases`.
+export type { HostInterface, Lease } from '../../drivers/network/contract.ts';
+
 export interface NetworkServiceOptions {
   readonly networks: Collection<NetworkRecord>;
   readonly usage: NetworkUsage;

@@ -1,8 +1,7 @@
-import { spawn } from 'node:child_process';
 import { realpathSync } from 'node:fs';
+import { spawnPiped } from '../../../host/piped.ts';
 import { childrenOf, identify, namespacePids, type ProcessIdentity, sendSignal } from '../../../host/proc.ts';
 import { spawnOnTerminal } from '../../../host/pty.ts';
-import { COMMAND_ENVIRONMENT } from '../../../host/run.ts';
 import { attachArguments, consoleArguments } from '../../../host/tools/lxc.ts';
 import type { ExecProcess, ExecSpec } from '../contract.ts';
 
@@ -57,12 +56,8 @@ export function consoleOfGuest(lxcPath: string, key: string, size: { width: numb
 }
 
 function plainExec(args: readonly string[], cwd: string): ExecProcess {
-  const child = spawn('lxc-attach', args, { cwd, stdio: ['pipe', 'pipe', 'pipe'], env: { ...COMMAND_ENVIRONMENT } });
-  child.stdin.on('error', () => undefined); // the command may end before it read everything
-  const exited = new Promise<number>((resolve) => {
-    child.once('error', () => resolve(126));
-    child.once('exit', (code, signal) => resolve(code ?? 128 + (signal === 'SIGKILL' ? SIGKILL : 15)));
-  });
+  const child = spawnPiped('lxc-attach', args, cwd);
+  const { exited } = child;
   const attached = new Attached(() => child.pid, exited);
   return {
     terminal: undefined,
