@@ -8,22 +8,32 @@ import { serverConfig } from './config-keys/server.ts';
 import { storageDrivers, storagePoolConfig, storageVolumeConfig } from './config-keys/storage.ts';
 import type { ConfigTable } from './config-keys/table.ts';
 
-export { deviceConfig, deviceTableOf, deviceTypes, type DeviceTypeName, nicConfig } from './config-keys/device.ts';
+export {
+  type DeviceConfig,
+  deviceConfig,
+  deviceTableOf,
+  deviceTypes,
+  type DeviceTypeName,
+  nicConfig,
+} from './config-keys/device.ts';
 export { type NicTypeName } from './config-keys/device-nic.ts';
 export { imageProperties } from './config-keys/image.ts';
-export { instanceConfig, profileContext } from './config-keys/instance.ts';
-export { networkConfig, networkTypes, type NetworkTypeName } from './config-keys/network.ts';
-export { projectConfig } from './config-keys/project.ts';
-export { serverConfig } from './config-keys/server.ts';
+export { type InstanceConfig, instanceConfig, profileContext } from './config-keys/instance.ts';
+export { type NetworkConfig, networkConfig, networkTypes, type NetworkTypeName } from './config-keys/network.ts';
+export { type ProjectConfig, projectConfig } from './config-keys/project.ts';
+export { type ServerConfig, serverConfig } from './config-keys/server.ts';
 export {
   storageDrivers,
+  type StoragePoolConfig,
   storagePoolConfig,
   type StorageDriverName,
+  type StorageVolumeConfig,
   storageVolumeConfig,
 } from './config-keys/storage.ts';
 export {
   type ConfigContext,
   type ConfigKey,
+  type ConfigOf,
   type ConfigProblem,
   type ConfigTable,
   findKey,

@@ -31,7 +31,7 @@ const vlan = key('vlan', v.vlanId, 'VLAN to join.');
 const gvrp = key('gvrp', v.bool, 'Register the VLAN by GVRP.', off);
 const bootPriority = key('boot.priority', v.uint32, 'Boot order; higher boots first.', { only: 'virtual-machine' });
 const hostName = key('host_name', v.anyText, 'Interface on the host; generated unless given.');
-const acls: readonly ConfigKey[] = [
+const acls = [
   key('security.acls', v.anyText, 'Network ACLs of the nic, separated by commas.', live),
   key(
     'security.acls.default.egress.action',
@@ -52,30 +52,30 @@ const acls: readonly ConfigKey[] = [
   }),
 ];
 
-const link: readonly ConfigKey[] = [
+const link = [
   nictype,
   key('hwaddr', v.macAddress, 'MAC address; generated unless given.'),
   key('mtu', v.mtu, 'MTU of the interface; that of the parent unless given.'),
   key('name', v.interfaceName, 'Interface in the instance; the kernel chooses unless given.'),
 ];
 
-const maas: readonly ConfigKey[] = [
+const maas = [
   key('maas.subnet.ipv4', v.anyText, 'MAAS subnet to register the IPv4 address in.'),
   key('maas.subnet.ipv6', v.anyText, 'MAAS subnet to register the IPv6 address in.'),
 ];
 
-const rates: readonly ConfigKey[] = [
+const rates = [
   key('limits.egress', v.bitRate, 'Bits per second out of the instance, such as 10Mbit.', live),
   key('limits.ingress', v.bitRate, 'Bits per second into the instance, such as 10Mbit.', live),
   key('limits.max', v.bitRate, 'Bits per second in each direction.', live),
 ];
 
-const routes: readonly ConfigKey[] = [
+const routes = [
   key('ipv4.routes', ipv4Routes, 'Subnets to route to the nic, separated by commas.', live),
   key('ipv6.routes', ipv6Routes, 'Subnets to route to the nic, separated by commas.', live),
 ];
 
-const externalRoutes: readonly ConfigKey[] = [
+const externalRoutes = [
   key(
     'ipv4.routes.external',
     ipv4Routes,
@@ -90,7 +90,7 @@ const externalRoutes: readonly ConfigKey[] = [
   ),
 ];
 
-const addresses: readonly ConfigKey[] = [
+const addresses = [
   key(
     'ipv4.address',
     v.anyOf(v.oneOf('none'), v.ipv4Address),
@@ -105,22 +105,28 @@ const addresses: readonly ConfigKey[] = [
   ),
 ];
 
-const filtering: readonly ConfigKey[] = [
+const filtering = [
   key('security.ipv4_filtering', v.bool, 'Drop IPv4 from addresses that are not its own.', { ...live, ...off }),
   key('security.ipv6_filtering', v.bool, 'Drop IPv6 from addresses that are not its own.', { ...live, ...off }),
   key('security.mac_filtering', v.bool, 'Drop frames from MAC addresses that are not its own.', { ...live, ...off }),
 ];
 
-const routedFamily = (family: 4 | 6, gateway: v.ValueType): readonly ConfigKey[] => {
+const routedFamily = <const F extends 4 | 6>(family: F, gateway: v.ValueType) => {
   const address = family === 4 ? v.ipv4Address : v.ipv6Address;
   return [
-    key(`ipv${family}.address`, v.listOf(address), `IPv${family} addresses of the instance, separated by commas.`),
-    key(`ipv${family}.gateway`, gateway, `Whether to add a default IPv${family} gateway.`, { default: 'auto' }),
-    key(`ipv${family}.host_table`, v.uint32, 'Routing table to add the routes to, beside the main one.'),
+    key(
+      `ipv${family}.address` as const,
+      v.listOf(address),
+      `IPv${family} addresses of the instance, separated by commas.`,
+    ),
+    key(`ipv${family}.gateway` as const, gateway, `Whether to add a default IPv${family} gateway.`, {
+      default: 'auto',
+    }),
+    key(`ipv${family}.host_table` as const, v.uint32, 'Routing table to add the routes to, beside the main one.'),
   ];
 };
 
-const hostAddresses: readonly ConfigKey[] = [
+const hostAddresses = [
   key('ipv4.host_address', v.ipv4Address, 'Address of the host side.', { default: '169.254.0.1' }),
   key('ipv4.neighbor_probe', v.bool, 'Look whether the address is in use on the parent.', { default: 'true' }),
   key('ipv6.host_address', v.ipv6Address, 'Address of the host side.', { default: 'fe80::1' }),

@@ -1,6 +1,6 @@
 import { nicKeys, type NicTypeName } from './device-nic.ts';
 import * as v from '../values/index.ts';
-import { type ConfigKey, type ConfigTable, key } from './table.ts';
+import { type ConfigKey, type ConfigOf, type ConfigTable, key } from './table.ts';
 
 const vm = { only: 'virtual-machine' } as const;
 const off = { default: 'false' } as const;
@@ -36,13 +36,13 @@ const proxyAddress: v.ValueType = {
 };
 const propagation = v.oneOf('private', 'shared', 'slave', 'unbindable', 'rshared', 'rslave', 'runbindable', 'rprivate');
 
-const owner: readonly ConfigKey[] = [
+const owner = [
   key('gid', v.unixId, 'Group of the device in the instance.', { default: '0' }),
   key('mode', v.fileMode, 'Mode of the device in the instance.', { default: '0660' }),
   key('uid', v.unixId, 'Owner of the device in the instance.', { default: '0' }),
 ];
 
-const disk: readonly ConfigKey[] = [
+const disk = [
   key('boot.priority', v.uint32, 'Boot order; higher boots first.', vm),
   key('ceph.cluster_name', v.anyText, 'Name of the Ceph cluster of a Ceph source.', { default: 'ceph' }),
   key('ceph.user_name', v.anyText, 'Ceph user of a Ceph source.', { default: 'admin' }),
@@ -62,7 +62,7 @@ const disk: readonly ConfigKey[] = [
   key('source', v.anyText, 'Host path, block device, volume name, or cloud-init:config, ceph:…, cephfs:….'),
 ];
 
-const unixDevice: readonly ConfigKey[] = [
+const unixDevice = [
   ...owner,
   key('major', v.deviceNumber, 'Major number; that of the source unless given.'),
   key('minor', v.deviceNumber, 'Minor number; that of the source unless given.'),
@@ -71,7 +71,7 @@ const unixDevice: readonly ConfigKey[] = [
   key('source', inDev, 'Device on the host.'),
 ];
 
-const proxy: readonly ConfigKey[] = [
+const proxy = [
   key('bind', bindSide, 'Side that listens.', { default: 'host' }),
   key('connect', proxyAddress, 'Where connections go, as protocol:address:port.', { required: true }),
   key('gid', v.unixId, 'Group of a listening unix socket.', { default: '0' }),
@@ -84,12 +84,12 @@ const proxy: readonly ConfigKey[] = [
   key('uid', v.unixId, 'Owner of a listening unix socket.', { default: '0' }),
 ];
 
-const ids: readonly ConfigKey[] = [
+const ids = [
   key('productid', v.hardwareId, 'Product id to match.'),
   key('vendorid', v.hardwareId, 'Vendor id to match.'),
 ];
 
-const gpu: readonly ConfigKey[] = [
+const gpu = [
   ...owner,
   ...ids,
   key('gputype', v.oneOf('physical', 'mdev', 'mig', 'sriov'), 'How the GPU is shared.', { default: 'physical' }),
@@ -101,7 +101,7 @@ const gpu: readonly ConfigKey[] = [
   key('pci', v.pciAddress, 'PCI address to match.'),
 ];
 
-const infiniband: readonly ConfigKey[] = [
+const infiniband = [
   key('hwaddr', v.infinibandAddress, 'Address of the interface, full or its last 8 bytes.'),
   key('mtu', v.mtu, 'MTU of the interface.'),
   key('name', v.interfaceName, 'Interface in the instance.'),
@@ -142,6 +142,11 @@ export const deviceTypes: readonly (DeviceTypeName | 'nic')[] = [
   'tpm',
   'pci',
 ];
+
+type DeviceRow = (typeof tables)[DeviceTypeName][number] | (typeof nicKeys)[NicTypeName][number];
+
+/** A device as users write it, with completion of the options of all types. */
+export type DeviceConfig = ConfigOf<DeviceRow> & { type?: DeviceTypeName | 'nic' };
 
 function deviceTable(noun: string, keys: readonly ConfigKey[]): ConfigTable {
   return {

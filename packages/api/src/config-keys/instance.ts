@@ -1,12 +1,12 @@
 import * as v from '../values/index.ts';
-import { type ConfigContext, type ConfigKey, type ConfigTable, key } from './table.ts';
+import { type ConfigContext, type ConfigOf, type ConfigTable, key } from './table.ts';
 
 const live = { live: true } as const;
 const vm = { only: 'virtual-machine' } as const;
 const container = { only: 'container' } as const;
 const internal = { internal: true } as const;
 
-const boot: readonly ConfigKey[] = [
+const boot = [
   key('boot.autostart', v.bool, 'Start with the server; unset restores the last state.', live),
   key('boot.autostart.delay', v.integer, 'Seconds to wait after this instance before the next one starts.', {
     ...live,
@@ -26,7 +26,7 @@ const boot: readonly ConfigKey[] = [
   ),
 ];
 
-const guest: readonly ConfigKey[] = [
+const guest = [
   key('agent.nic_config', v.bool, 'Give interfaces in the guest the name and MTU of their devices.', {
     ...vm,
     default: 'false',
@@ -43,7 +43,7 @@ const guest: readonly ConfigKey[] = [
   key('user.*', v.anyText, 'Free text; `user.user-data` and the like feed older cloud-init images.', live),
 ];
 
-const limits: readonly ConfigKey[] = [
+const limits = [
   key('limits.cpu', v.cpuLimit, 'Number of CPUs, or the set of CPUs to use such as 0-3 or 1,3.', live),
   key(
     'limits.cpu.allowance',
@@ -89,7 +89,7 @@ const limits: readonly ConfigKey[] = [
   key('limits.processes', v.integer, 'Most processes in the container.', { ...live, ...container }),
 ];
 
-const migration: readonly ConfigKey[] = [
+const migration = [
   key('migration.incremental.memory', v.bool, 'Transfer memory in rounds to shorten the pause of a live migration.', {
     ...live,
     ...container,
@@ -108,7 +108,7 @@ const migration: readonly ConfigKey[] = [
   key('migration.stateful', v.bool, 'Allow stateful stop, snapshot and live migration.', { ...vm, default: 'false' }),
 ];
 
-const nvidia: readonly ConfigKey[] = [
+const nvidia = [
   key('nvidia.driver.capabilities', v.anyText, 'Driver parts the container gets, separated by commas.', {
     ...container,
     default: 'compute,utility',
@@ -118,7 +118,7 @@ const nvidia: readonly ConfigKey[] = [
   key('nvidia.runtime', v.bool, "Pass the host's NVIDIA and CUDA libraries in.", { ...container, default: 'false' }),
 ];
 
-const raw: readonly ConfigKey[] = [
+const raw = [
   key('raw.apparmor', v.anyText, 'Rules added to the generated AppArmor profile.', live),
   key('raw.idmap', v.anyText, 'Ids of the host shown inside, such as `both 1000 1000`.', container),
   key('raw.lxc', v.rawLxc, "Lines added to the container's LXC configuration.", container),
@@ -127,7 +127,7 @@ const raw: readonly ConfigKey[] = [
   key('raw.seccomp', v.anyText, 'Seccomp policy that replaces the generated one.', container),
 ];
 
-const security: readonly ConfigKey[] = [
+const security = [
   key('security.agent.metrics', v.bool, 'Ask the guest agent for state and metrics.', { ...vm, default: 'true' }),
   key('security.devlxd', v.bool, 'Offer the guest API under /dev/lxd.', { default: 'true' }),
   key('security.devlxd.images', v.bool, 'Let the guest read images through /dev/lxd.', {
@@ -158,7 +158,7 @@ const security: readonly ConfigKey[] = [
   key('security.secureboot', v.bool, 'Boot with UEFI secure boot.', { ...vm, default: 'true' }),
 ];
 
-const syscalls: readonly ConfigKey[] = [
+const syscalls = [
   key('security.syscalls.allow', v.anyText, 'System calls to allow, one a line; everything else is denied.', container),
   key('security.syscalls.blacklist', v.anyText, 'Older name of security.syscalls.deny.', container),
   key('security.syscalls.blacklist_compat', v.bool, 'Older name of security.syscalls.deny_compat.', {
@@ -222,7 +222,7 @@ const syscalls: readonly ConfigKey[] = [
   key('security.syscalls.whitelist', v.anyText, 'Older name of security.syscalls.allow.', container),
 ];
 
-const snapshots: readonly ConfigKey[] = [
+const snapshots = [
   key('snapshots.expiry', v.expiry, 'Time after which snapshots are deleted, such as 1M 2H 3d 4w 5m 6y.', live),
   key('snapshots.pattern', v.anyText, 'Name of snapshots: a number for %d, the time for {{ creation_date }}.', {
     ...live,
@@ -235,7 +235,7 @@ const snapshots: readonly ConfigKey[] = [
   }),
 ];
 
-const volatile: readonly ConfigKey[] = [
+const volatile = [
   key('image.*', v.anyText, 'Properties of the image the instance was made from.', internal),
   key('volatile.*.apply_quota', v.anyText, 'Size to give the disk at the next start.', internal),
   key('volatile.*.ceph_rbd', v.anyText, 'Block device of a Ceph disk.', internal),
@@ -275,21 +275,26 @@ const volatile: readonly ConfigKey[] = [
 const unknown = (name: string): string => `Unknown configuration key: ${name}`;
 const invalid = (_name: string, _value: string, problem: string): string => problem;
 
+const keys = [
+  ...boot,
+  ...guest,
+  ...limits,
+  ...migration,
+  ...nvidia,
+  ...raw,
+  ...security,
+  ...syscalls,
+  ...snapshots,
+  ...volatile,
+];
+
+/** Config of an instance or a profile, with completion. */
+export type InstanceConfig = ConfigOf<(typeof keys)[number]>;
+
 /** Config of instances, and of profiles with the context `profileContext`. */
 export const instanceConfig: ConfigTable = {
   noun: 'instance',
-  keys: [
-    ...boot,
-    ...guest,
-    ...limits,
-    ...migration,
-    ...nvidia,
-    ...raw,
-    ...security,
-    ...syscalls,
-    ...snapshots,
-    ...volatile,
-  ],
+  keys,
   unknown,
   invalid,
 };

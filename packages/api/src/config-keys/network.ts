@@ -1,5 +1,5 @@
 import * as v from '../values/index.ts';
-import { type ConfigKey, type ConfigTable, key } from './table.ts';
+import { type ConfigKey, type ConfigOf, type ConfigTable, key } from './table.ts';
 
 /** Network types that can be created. */
 export const networkTypes = ['bridge', 'macvlan', 'sriov', 'physical', 'ovn'] as const;
@@ -18,7 +18,7 @@ const bridgeIpv4 = v.anyOf(v.oneOf('none', 'auto'), v.ipv4HostCidr);
 const bridgeIpv6 = v.anyOf(v.oneOf('none', 'auto'), v.ipv6HostCidr);
 const interfaces = v.listOf(v.interfaceName);
 
-const acls: readonly ConfigKey[] = [
+const acls = [
   key('security.acls', v.anyText, 'Network ACLs applied to every nic, separated by commas.'),
   key('security.acls.default.egress.action', aclAction, 'Outgoing traffic that no rule matches.', {
     default: 'reject',
@@ -30,13 +30,13 @@ const acls: readonly ConfigKey[] = [
   key('security.acls.default.ingress.logged', v.bool, 'Log incoming traffic that no rule matches.', off),
 ];
 
-const bgpPeers: readonly ConfigKey[] = [
+const bgpPeers = [
   key('bgp.peers.*.address', v.ipAddress, 'Address of a BGP peer.'),
   key('bgp.peers.*.asn', v.integerBetween(1, 4_294_967_294), 'AS number of a BGP peer.'),
   key('bgp.peers.*.password', v.anyText, 'Password of the session with a BGP peer.'),
 ];
 
-const dnsZones: readonly ConfigKey[] = [
+const dnsZones = [
   key('dns.domain', v.anyText, 'Domain of the guests.', { default: 'lxd' }),
   key('dns.search', v.anyText, 'Domains guests search, separated by commas.', { default: 'dns.domain' }),
   key('dns.zone.forward', v.anyText, 'DNS zone of the guests.'),
@@ -46,7 +46,7 @@ const dnsZones: readonly ConfigKey[] = [
 
 const user = key('user.*', v.anyText, 'Free text.');
 
-const bridgeLink: readonly ConfigKey[] = [
+const bridgeLink = [
   key('bgp.ipv4.nexthop', v.ipv4Address, 'Next hop announced for IPv4.', local),
   key('bgp.ipv6.nexthop', v.ipv6Address, 'Next hop announced for IPv6.', local),
   key('bridge.driver', v.oneOf('native', 'openvswitch'), 'Kind of bridge.', { default: 'native' }),
@@ -70,7 +70,7 @@ const bridgeLink: readonly ConfigKey[] = [
   key('raw.dnsmasq', v.anyText, 'Lines added to the dnsmasq configuration.'),
 ];
 
-const bridgeIpv4Keys: readonly ConfigKey[] = [
+const bridgeIpv4Keys = [
   key('ipv4.address', bridgeIpv4, 'Address of the bridge with prefix; none, or auto for a free subnet.', {
     default: 'auto',
     checkEmpty: true,
@@ -90,7 +90,7 @@ const bridgeIpv4Keys: readonly ConfigKey[] = [
   key('ipv4.routing', v.bool, 'Route traffic in and out.', { default: 'true' }),
 ];
 
-const bridgeIpv6Keys: readonly ConfigKey[] = [
+const bridgeIpv6Keys = [
   key('ipv6.address', bridgeIpv6, 'Address of the bridge with prefix; none, or auto for a random subnet.', {
     default: 'auto',
   }),
@@ -109,7 +109,7 @@ const bridgeIpv6Keys: readonly ConfigKey[] = [
   key('ipv6.routing', v.bool, 'Route traffic in and out.', { default: 'true' }),
 ];
 
-const tunnels: readonly ConfigKey[] = [
+const tunnels = [
   key('tunnel.*.group', v.ipAddress, 'Multicast address of a vxlan tunnel.', { default: '239.0.0.1' }),
   key('tunnel.*.id', v.integer, 'Number of a vxlan tunnel.', { default: '0' }),
   key('tunnel.*.interface', v.interfaceName, 'Host interface of a tunnel.'),
@@ -120,7 +120,7 @@ const tunnels: readonly ConfigKey[] = [
   key('tunnel.*.ttl', v.integerBetween(1, 255), 'Hops a multicast packet may take.', { default: '1' }),
 ];
 
-const parentKeys: readonly ConfigKey[] = [
+const parentKeys = [
   key('gvrp', v.bool, 'Register the VLAN by GVRP.', off),
   key('maas.subnet.ipv4', v.anyText, 'MAAS subnet to register IPv4 addresses in.'),
   key('maas.subnet.ipv6', v.anyText, 'MAAS subnet to register IPv6 addresses in.'),
@@ -130,7 +130,7 @@ const parentKeys: readonly ConfigKey[] = [
   user,
 ];
 
-const physicalKeys: readonly ConfigKey[] = [
+const physicalKeys = [
   ...bgpPeers,
   key('dns.nameservers', v.listOf(v.ipAddress), 'DNS servers of the uplink, separated by commas.'),
   key('ipv4.gateway', v.ipv4Cidr, 'Gateway of the uplink with prefix.'),
@@ -149,7 +149,7 @@ const physicalKeys: readonly ConfigKey[] = [
   }),
 ];
 
-const ovnKeys: readonly ConfigKey[] = [
+const ovnKeys = [
   ...acls,
   ...dnsZones,
   key('bridge.hwaddr', v.macAddress, 'MAC address of the router.'),
@@ -175,7 +175,7 @@ const ovnKeys: readonly ConfigKey[] = [
   user,
 ];
 
-const tables: Readonly<Record<NetworkTypeName, readonly ConfigKey[]>> = {
+const tables = {
   bridge: [
     ...bridgeLink,
     ...bridgeIpv4Keys,
@@ -191,7 +191,10 @@ const tables: Readonly<Record<NetworkTypeName, readonly ConfigKey[]>> = {
   sriov: parentKeys.filter((row) => row.key !== 'gvrp'),
   physical: [...parentKeys, ...physicalKeys],
   ovn: ovnKeys,
-};
+} satisfies Readonly<Record<NetworkTypeName, readonly ConfigKey[]>>;
+
+/** Config of a network of any type, with completion. */
+export type NetworkConfig = ConfigOf<(typeof tables)[NetworkTypeName][number]>;
 
 /** Config of a network; `name` of the context is the network's. */
 export function networkConfig(type: NetworkTypeName): ConfigTable {

@@ -1,5 +1,5 @@
 import * as v from '../values/index.ts';
-import { type ConfigKey, type ConfigTable, key } from './table.ts';
+import { type ConfigOf, type ConfigTable, key } from './table.ts';
 
 const onOff = v.oneOf('block', 'allow');
 const blocked = { live: true, default: 'block' } as const;
@@ -21,7 +21,7 @@ const uplinkSubnets: v.ValueType = v.listOf({
   },
 });
 
-const keys: readonly ConfigKey[] = [
+const keys = [
   key('backups.compression_algorithm', v.compression, 'Compression of new backups.', { ...live, checkEmpty: true }),
   key('features.images', v.bool, 'Own images and aliases, apart from the default project.', { default: 'false' }),
   key('features.networks', v.bool, 'Own networks, apart from the default project.', { default: 'false' }),
@@ -90,6 +90,9 @@ const keys: readonly ConfigKey[] = [
   ),
   key('user.*', v.anyText, 'Free text.', live),
 ];
+
+/** Config of a project, with completion. */
+export type ProjectConfig = ConfigOf<(typeof keys)[number]>;
 
 export const projectConfig: ConfigTable = {
   noun: 'project',

@@ -1,5 +1,5 @@
 import * as v from '../values/index.ts';
-import { type ConfigKey, type ConfigTable, key } from './table.ts';
+import { type ConfigOf, type ConfigTable, key } from './table.ts';
 
 const global = { scope: 'global', live: true } as const;
 const local = { scope: 'local', live: true } as const;
@@ -43,7 +43,7 @@ const daemonVolume: v.ValueType = {
   check: (value) => (/^[^/]+\/[^/]+$/.test(value) ? undefined : 'Invalid syntax for volume, must be <pool>/<volume>'),
 };
 
-const clustering: readonly ConfigKey[] = [
+const clustering = [
   key('cluster.https_address', v.listenAddress, 'Address for traffic between cluster members.', { scope: 'local' }),
   key(
     'cluster.images_minimal_replica',
@@ -65,7 +65,7 @@ const clustering: readonly ConfigKey[] = [
   ),
 ];
 
-const core: readonly ConfigKey[] = [
+const core = [
   key('core.bgp_address', v.listenAddress, 'Address to serve BGP on.', local),
   key(
     'core.bgp_asn',
@@ -112,7 +112,7 @@ const core: readonly ConfigKey[] = [
   ),
 ];
 
-const images: readonly ConfigKey[] = [
+const images = [
   key('backups.compression_algorithm', v.compression, 'Compression of new backups.', { ...global, default: 'gzip' }),
   key('images.auto_update_cached', bool, 'Keep images that were cached on use up to date.', {
     ...global,
@@ -132,7 +132,7 @@ const images: readonly ConfigKey[] = [
   key('storage.images_volume', daemonVolume, 'Volume to keep images on, as pool/volume.', { scope: 'local' }),
 ];
 
-const other: readonly ConfigKey[] = [
+const other = [
   key('candid.api.key', v.anyText, 'Public key of the Candid server.', global),
   key('candid.api.url', v.anyText, 'URL of the Candid server.', global),
   key('candid.domains', v.anyText, 'Candid domains that are allowed, separated by commas.', global),
@@ -156,9 +156,21 @@ const other: readonly ConfigKey[] = [
   key('user.*', v.anyText, 'Free text.', global),
 ];
 
+const keys = [
+  ...images.slice(0, 1),
+  ...other.slice(0, 4),
+  ...clustering,
+  ...core,
+  ...images.slice(1),
+  ...other.slice(4),
+];
+
+/** Config of the server, with completion. */
+export type ServerConfig = ConfigOf<(typeof keys)[number]>;
+
 export const serverConfig: ConfigTable = {
   noun: 'server',
-  keys: [...images.slice(0, 1), ...other.slice(0, 4), ...clustering, ...core, ...images.slice(1), ...other.slice(4)],
+  keys,
   unknown: (name, value) => `cannot set '${name}' to '${value}': unknown key`,
   invalid: (name, value, problem) => `cannot set '${name}' to '${value}': ${problem}`,
 };

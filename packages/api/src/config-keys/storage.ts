@@ -1,5 +1,5 @@
 import * as v from '../values/index.ts';
-import { type ConfigKey, type ConfigTable, key } from './table.ts';
+import { type ConfigKey, type ConfigOf, type ConfigTable, key } from './table.ts';
 
 /** Storage drivers with tables of their own. */
 export const storageDrivers = ['dir', 'btrfs', 'zfs', 'lvm', 'ceph', 'cephfs'] as const;
@@ -9,12 +9,12 @@ const local = { scope: 'local' } as const;
 const global = { scope: 'global' } as const;
 const block = { condition: 'content type block, or a file system on a block device' } as const;
 
-const cephCommon = (prefix: string): readonly ConfigKey[] => [
-  key(`${prefix}.cluster_name`, v.anyText, 'Name of the Ceph cluster.', { ...global, default: 'ceph' }),
-  key(`${prefix}.user.name`, v.anyText, 'Ceph user to work as.', { ...global, default: 'admin' }),
+const cephCommon = <const P extends string>(prefix: P) => [
+  key(`${prefix}.cluster_name` as const, v.anyText, 'Name of the Ceph cluster.', { ...global, default: 'ceph' }),
+  key(`${prefix}.user.name` as const, v.anyText, 'Ceph user to work as.', { ...global, default: 'admin' }),
 ];
 
-const poolKeys: Readonly<Record<StorageDriverName, readonly ConfigKey[]>> = {
+const poolKeys = {
   dir: [],
   btrfs: [
     key('btrfs.mount_options', v.singleLine, 'Mount options of a block device or loop file.', {
@@ -75,9 +75,9 @@ const poolKeys: Readonly<Record<StorageDriverName, readonly ConfigKey[]>> = {
     key('cephfs.path', v.anyText, 'Folder of the CephFS to keep the pool in.', { ...global, default: '/' }),
     key('volatile.pool.pristine', v.bool, 'Whether the folder was empty when taken.', { ...global, internal: true }),
   ],
-};
+} satisfies Readonly<Record<StorageDriverName, readonly ConfigKey[]>>;
 
-const commonPool: readonly ConfigKey[] = [
+const commonPool = [
   key('rsync.bwlimit', v.size, 'Bytes per second rsync may use; 0 is no limit.', {
     ...global,
     live: true,
@@ -89,7 +89,7 @@ const commonPool: readonly ConfigKey[] = [
   key('volatile.initial_source', v.anyText, 'Source as given at creation.', { ...local, internal: true }),
 ];
 
-const blockVolume: readonly ConfigKey[] = [
+const blockVolume = [
   key('block.filesystem', v.oneOf('btrfs', 'ext4', 'xfs'), 'File system on the block device.', {
     ...block,
     default: 'ext4',
@@ -97,7 +97,7 @@ const blockVolume: readonly ConfigKey[] = [
   key('block.mount_options', v.singleLine, 'Mount options of the file system.', { ...block, default: 'discard' }),
 ];
 
-const volumeKeys: Readonly<Record<StorageDriverName, readonly ConfigKey[]>> = {
+const volumeKeys = {
   dir: [
     key(
       'clone',
@@ -122,9 +122,9 @@ const volumeKeys: Readonly<Record<StorageDriverName, readonly ConfigKey[]>> = {
   ],
   ceph: blockVolume,
   cephfs: [],
-};
+} satisfies Readonly<Record<StorageDriverName, readonly ConfigKey[]>>;
 
-const commonVolume: readonly ConfigKey[] = [
+const commonVolume = [
   key('security.shifted', v.bool, 'Let instances with different maps share the volume.', {
     live: true,
     default: 'false',
@@ -151,11 +151,19 @@ const commonVolume: readonly ConfigKey[] = [
   }),
 ];
 
-const volumeOnly: readonly ConfigKey[] = [
+const volumeOnly = [
   key('user.*', v.anyText, 'Free text.', { live: true }),
   key('volatile.idmap.last', v.anyText, 'Map the files of the volume have on disk.', { internal: true }),
   key('volatile.idmap.next', v.anyText, 'Map the volume gets when it is attached next.', { internal: true }),
 ];
+
+type VolumeRow = (typeof commonVolume)[number] | (typeof volumeKeys)[StorageDriverName][number];
+type PoolRow = (typeof commonPool)[number] | (typeof poolKeys)[StorageDriverName][number];
+
+/** Config of a storage volume of any driver, with completion. */
+export type StorageVolumeConfig = ConfigOf<VolumeRow | (typeof volumeOnly)[number]>;
+/** Config of a storage pool of any driver, with completion. */
+export type StoragePoolConfig = ConfigOf<PoolRow | { readonly key: `volume.${VolumeRow['key']}` }>;
 
 /** Config of a storage pool. The keys of its volumes are there too, as defaults under `volume.`. */
 export function storagePoolConfig(driver: StorageDriverName): ConfigTable {

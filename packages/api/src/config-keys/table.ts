@@ -53,15 +53,22 @@ export interface ConfigProblem {
   readonly message: string;
 }
 
-/** Shorthand for a row. */
-export function key(
-  name: string,
+/** Shorthand for a row; keeps the key's literal type for `ConfigOf`. */
+export function key<const K extends string>(
+  name: K,
   type: ValueType,
   doc: string,
   rest: Omit<ConfigKey, 'key' | 'type' | 'doc'> = {},
-): ConfigKey {
+): ConfigKey & { readonly key: K } {
   return { key: name, type, doc, ...rest };
 }
+
+type Written<K extends string> = K extends `${infer Head}*${infer Tail}` ? `${Head}${string}${Tail}` : K;
+
+/** Config map that completes the keys of a table's rows; other keys are checked by the server. */
+export type ConfigOf<Row extends { readonly key: string }> = Record<string, string> & {
+  [K in Written<Row['key']>]?: string;
+};
 
 /** Row of a key by the name a user wrote: the exact one, else the first family it belongs to. */
 export function findKey(table: ConfigTable, name: string): ConfigKey | undefined {
