@@ -52,7 +52,8 @@ export function apiNode(connection: Connection, path: string): ApiNode {
   });
 }
 
-async function respond(
+/** One low-level request. */
+export async function respond(
   connection: Connection,
   method: string,
   path: string,

@@ -1,5 +1,5 @@
 import type { Server, ServerUntrusted } from '@keelson/api';
-import { type ApiNode, apiNode } from './api-node.ts';
+import { type ApiNode, type ApiResponse, apiNode, respond } from './api-node.ts';
 import { Connection } from './connection.ts';
 import { APIExtensionNotAvailable } from './errors.ts';
 import { type EventsOptions, EventStream } from './events.ts';
@@ -73,6 +73,11 @@ export class BaseClient implements AsyncDisposable {
   /** Where the server is: `unix:/path` or `https://host:port`. */
   get endpoint(): string {
     return this.#connection.transport.endpoint;
+  }
+
+  /** Sends a request to any path; errors come back as answers. For paths known only at run time. */
+  request(method: string, path: string, json?: unknown): Promise<ApiResponse> {
+    return respond(this.#connection, method, path, json === undefined ? {} : { json });
   }
 
   /** Whether the server offers an extension; the list is fetched once. */
