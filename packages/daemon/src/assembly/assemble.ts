@@ -28,6 +28,7 @@ import { projectsVertical } from './projects.ts';
 import { openServerParts, serverVertical } from './server.ts';
 import { storageVertical } from './storage.ts';
 import type { Vertical } from './vertical.ts';
+import { warningsVertical } from './warnings.ts';
 
 export interface DaemonOptions {
   readonly stateDir: string;
@@ -66,7 +67,10 @@ export async function assemble(options: DaemonOptions): Promise<Daemon> {
     return late.https;
   });
   const projects = projectsVertical(base);
-  const profiles = profilesVertical(base, profileGuard(projects.guard, () => the(late.instances, 'instances')));
+  const profiles = profilesVertical(
+    base,
+    profileGuard(projects.guard, () => the(late.instances, 'instances')),
+  );
   const networks = networksVertical(base, stack);
   const { architecture } = await readMachineFacts();
   const images = imagesVertical(
@@ -85,7 +89,13 @@ export async function assemble(options: DaemonOptions): Promise<Daemon> {
   stack.defer(() => driver.dispose());
   const instances = await instancesVertical(
     base,
-    { driver, storage: storage.forInstances, images: images.forInstances, networks: networks.nics, guard: projects.guard },
+    {
+      driver,
+      storage: storage.forInstances,
+      images: images.forInstances,
+      networks: networks.nics,
+      guard: projects.guard,
+    },
     stack,
   );
   late.instances = instances.service;
@@ -97,6 +107,7 @@ export async function assemble(options: DaemonOptions): Promise<Daemon> {
     storage,
     images,
     instances,
+    warningsVertical(base),
     { routes: [...operationRoutes(base.operations), ...eventRoutes(events)] },
     await serverVertical(base, server, await driverFacts([driver], storage.drivers.all()), options.version),
   ];

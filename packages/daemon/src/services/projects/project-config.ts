@@ -12,7 +12,7 @@ const newFeatures: Config = {
 };
 
 /** The default project keeps everything itself. */
-export const defaultProjectConfig: Config = { ...newFeatures, 'features.networks': 'true' };
+export const defaultProjectConfig: Config = checkedConfig({ ...newFeatures, 'features.networks': 'true' });
 
 /** May be switched on while the project has objects: none of them would change place. */
 const canEnableNonEmpty = new Set(['features.networks']);
@@ -22,11 +22,12 @@ export function newConfig(wanted: Config): Config {
   return checkedConfig({ ...newFeatures, ...wanted });
 }
 
-/** Without empty values. @throws bad-request naming the first bad key. */
+/** Sorted, without empty values. @throws bad-request naming the first bad key. */
 export function checkedConfig(wanted: Config): Config {
   const [problem] = validateConfig(projectConfig, wanted);
   if (problem !== undefined) throw errors.badRequest(problem.message);
-  const config = Object.fromEntries(Object.entries(wanted).filter(([, value]) => value !== ''));
+  const set = Object.entries(wanted).filter(([, value]) => value !== '');
+  const config = Object.fromEntries(set.sort(([a], [b]) => (a < b ? -1 : 1)));
   if (isTrue(config['restricted'] ?? '') && !isTrue(config['features.profiles'] ?? '')) {
     throw errors.badRequest('Projects without their own profiles cannot be restricted');
   }
