@@ -1,0 +1,55 @@
+import type { Image } from '@keelson/api';
+import { type ImageFiles, startDaemon, type TestDaemon, tinyImage } from '@keelson/testkit';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { form, upload } from './upload.ts';
+
+const rounds = 10;
+/** An import of the tiny image takes about this long, milliseconds. */
+const importTakes = 60;
+
+let daemon: TestDaemon;
+let tiny: ImageFiles;
+beforeAll(async () => {
+  tiny = await tinyImage();
+  daemon = await startDaemon();
+});
+afterAll(() => daemon?.[Symbol.asyncDispose]());
+
+it('a daemon killed at any moment of an import or a delete leaves neither files without record nor the other way', async () => {
+  const { body, headers } = form(tiny.metadata, tiny.rootfs);
+  for (let round = 0; round < rounds; round++) {
+    const change = round % 2 === 0 ? upload(daemon, body, headers) : removeAll();
+    const outcome = change.then(
+      () => 'answered',
+      () => 'cut off',
+    );
+    await sleep(((round + Math.random()) * importTakes) / rounds);
+    await daemon.kill();
+    await outcome;
+    await daemon.start();
+    await checkConsistency(`after round ${round}`);
+    if (round % 2 === 0) await upload(daemon, body, headers).catch(() => undefined);
+  }
+  await removeAll();
+  expect((await upload(daemon, body, headers)).err).toBe('');
+  expect(daemon.logs).not.toContain('the next start tries again');
+});
+
+async function removeAll(): Promise<void> {
+  const { body } = await daemon.request<string[]>('GET', '/1.0/images');
+  for (const url of body.metadata) await daemon.run('DELETE', url);
+}
+
+async function checkConsistency(when: string): Promise<void> {
+  const { body } = await daemon.request<Image[]>('GET', '/1.0/images?recursion=1');
+  const expected = body.metadata.flatMap(({ fingerprint }) => [
+    fingerprint,
+    `${fingerprint}.meta`,
+    `${fingerprint}.rootfs`,
+  ]);
+  expect(readdirSync(join(daemon.stateDir, 'images')).toSorted(), when).toEqual(expected.toSorted());
+  expect(readdirSync(join(daemon.stateDir, 'scratch')), when).toEqual([]);
+}
