@@ -1,5 +1,7 @@
+export * from './client-certificate.ts';
 export * from './command.ts';
 export * from './debian-image.ts';
+export * from './https-request.ts';
 export * from './in-process.ts';
 export * from './leftovers.ts';
 export * from './poll.ts';

@@ -4,6 +4,7 @@ import { silentLog, type Log } from '../core/log.ts';
 import { createHttpServer, close, listen } from '../http/http-server.ts';
 import type { Caller } from '../services/certificates/caller.ts';
 import { MemoryStore } from '../state/memory/memory-store.ts';
+export { selfSigned } from '../services/certificates/self-signed.ts';
 import { assemble } from './assemble.ts';
 
 export interface InProcessOptions {

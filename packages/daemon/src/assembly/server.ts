@@ -1,7 +1,6 @@
-import { configurationMetadata, supportedExtensions } from '@keelson/api';
+import { configurationMetadata, openApiDocument, supportedExtensions } from '@keelson/api';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
-import { errors } from '../core/errors.ts';
 import { readMachineFacts } from '../host/host-facts.ts';
 import { readResources } from '../host/resources/resources.ts';
 import { formatAddress } from '../http/listeners/address.ts';
@@ -68,7 +67,7 @@ export async function serverVertical(
     events: base.events,
   });
   return {
-    routes: serverRoutes(service, { openApi: openApiText, configuration: configurationMetadata }),
+    routes: serverRoutes(service, { openApi: openApiText(version), configuration: configurationMetadata }),
     start: () =>
       parts.config.start((key, error) => base.log.error('Cannot put a server key into effect', { key, error })),
   };
@@ -85,6 +84,8 @@ function reachableAddresses(bound: { readonly host: string; readonly port: numbe
     .map(({ address }) => formatAddress(address, port));
 }
 
-function openApiText(): string {
-  throw errors.notImplemented('The OpenAPI document is not available yet');
+/** JSON text, made at the first request. */
+function openApiText(version: string): () => string {
+  let text: string | undefined;
+  return () => (text ??= JSON.stringify(openApiDocument(version)));
 }

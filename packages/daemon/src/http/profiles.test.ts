@@ -87,7 +87,7 @@ describe('profiles', () => {
 
   test('two creations of one name at a time: one wins', async () => {
     const answers = await Promise.all([create('race'), create('race'), create('race')]);
-    expect(answers.map(({ status }) => status).sort()).toEqual([201, 409, 409]);
+    expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([201, 409, 409]);
   });
 });
 

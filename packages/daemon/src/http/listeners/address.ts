@@ -14,9 +14,10 @@ export interface ListenAddress {
  * @throws bad-request
  */
 export function parseListenAddress(text: string): ListenAddress {
-  const match = /^(?:\[([0-9A-Fa-f:.%]+)\]|([^:[\]\s]*)|([0-9A-Fa-f]*:[0-9A-Fa-f:.]+))(?::(\d{1,5}))?$/.exec(text);
-  const host = match?.[1] ?? match?.[2] ?? match?.[3] ?? '';
-  const port = match?.[4] === undefined ? DEFAULT_PORT : Number(match[4]);
+  if (isIP(text) === 6) return { host: text, port: DEFAULT_PORT };
+  const match = /^(?:\[([^\]]+)\]|([^:[\]\s]*))(?::(\d{1,5}))?$/.exec(text);
+  const host = match?.[1] ?? match?.[2] ?? '';
+  const port = match?.[3] === undefined ? DEFAULT_PORT : Number(match[3]);
   if (match === null || port > 65_535 || (match[1] !== undefined && isIP(host) !== 6)) {
     throw errors.badRequest(`Invalid address "${text}": expected <host>:<port>, [<IPv6>]:<port> or :<port>`);
   }

@@ -8,7 +8,7 @@ import type { RouteRequest } from '../request.ts';
 import { bind, type RouteBinding } from '../route.ts';
 import { operationUrl } from '../envelope.ts';
 
-type OperationsApi = Pick<Operations, 'get' | 'list' | 'wait' | 'cancel' | 'connect'>;
+type OperationsApi = Pick<Operations, 'get' | 'list' | 'wait' | 'cancel' | 'accepts' | 'connect'>;
 
 /** Close code of a websocket that brought a wrong secret: policy violation. */
 const REFUSED = 1008;
@@ -33,6 +33,7 @@ export function operationRoutes(operations: OperationsApi): RouteBinding[] {
       const { secret } = query;
       if (operations.get(params.id) === undefined) throw notFound();
       if (secret === undefined || secret === '') throw errors.badRequest('Missing websocket secret');
+      if (!operations.accepts(params.id, secret)) throw errors.unauthorized('not authorized');
       return websocket((socket) => {
         if (!operations.connect(params.id, secret, socket)) socket.close(REFUSED, 'not authorized');
       });

@@ -44,8 +44,9 @@ export class JoinTokens {
           password: '',
           token: true,
         },
-        secret,
       },
+      secrets: { secret },
+      secretsAs: 'metadata',
       run: (context) =>
         new Promise((_resolve, reject) => {
           context.signal.addEventListener('abort', () => reject(context.signal.reason), { once: true });

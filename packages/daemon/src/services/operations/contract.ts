@@ -70,6 +70,8 @@ export interface Operations {
   /** Resolves with the record when it ended or after `timeoutSeconds` (-1: no limit; the record may then still be running). */
   wait(id: string, timeoutSeconds: number, signal?: AbortSignal): Promise<OperationRecord | undefined>;
   cancel(id: string): Promise<void>;
+  /** Whether `connect` would take a socket that brings this secret. */
+  accepts(id: string, secret: string): boolean;
   /** Hands a websocket to the operation whose secret it brought. False: no such operation or secret. */
   connect(id: string, secret: string, socket: WebSocket): boolean;
   /**

@@ -99,13 +99,23 @@ export class OperationService implements Operations, AsyncDisposable {
     operation.cancel(errors.conflict('The operation was cancelled'));
   }
 
+  accepts(id: string, secret: string): boolean {
+    return this.#opening(id, secret) !== undefined;
+  }
+
   connect(id: string, secret: string, socket: WebSocket): boolean {
+    const opening = this.#opening(id, secret);
+    opening?.(socket);
+    return opening !== undefined;
+  }
+
+  #opening(id: string, secret: string): ((socket: WebSocket) => void) | undefined {
     const operation = this.#running.get(id);
-    if (operation === undefined || operation.spec.class !== 'websocket' || !operation.running) return false;
-    const name = matchingName(operation.spec.secrets ?? {}, secret);
-    if (name === undefined || operation.spec.connect === undefined) return false;
-    operation.spec.connect(name, socket, undefined);
-    return true;
+    if (operation === undefined || operation.spec.class !== 'websocket' || !operation.running) return undefined;
+    const { spec } = operation;
+    const name = matchingName(spec.secrets ?? {}, secret);
+    if (name === undefined || spec.connect === undefined) return undefined;
+    return (socket) => spec.connect?.(name, socket, undefined);
   }
 
   exclusive<T>(keys: readonly string[], work: () => Promise<T>): Promise<T> {
