@@ -40,7 +40,7 @@ export function projectRoutes(projects: Projects): RouteBinding[] {
   ];
 }
 
-/** A project the caller may not use looks the same whether it exists or not. @throws unauthorized */
+/** A project the caller may not use does not exist for it. @throws not-found */
 function checkVisible(caller: Caller, project: string): void {
-  if (!mayUseProject(caller, project)) throw errors.unauthorized('not authorized');
+  if (!mayUseProject(caller, project)) throw errors.notFound('Project not found');
 }
