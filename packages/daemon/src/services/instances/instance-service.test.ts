@@ -350,7 +350,7 @@ describe('snapshots', () => {
     ]);
     await world.service.changer.patch('default', 'c1', { config: { 'user.x': '2' } });
     await world.start('c1');
-    await world.ok(world.service.snapshots.restore('default', 'c1', 'snap0'));
+    await world.ok(world.service.snapshots.restore('default', 'c1', 'c1/snap0'));
     expect(world.config('c1')['user.x']).toBe('1');
     expect(world.service.reader.get('default', 'c1').instance.status).toBe('Running');
     expect(await world.fails(world.service.snapshots.restore('default', 'c1', 'nope'))).toBe(

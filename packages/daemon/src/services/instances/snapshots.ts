@@ -259,9 +259,13 @@ export class InstanceSnapshots {
     return [snapshots.remove(id), metadata.remove(id)];
   }
 
-  /** `PUT /1.0/instances/<name>` with `restore`. A running instance is stopped for it and started again. */
-  restore(project: string, name: string, snapshot: string, request: ChangeRequest = {}): StartedOperation {
+  /**
+   * `PUT /1.0/instances/<name>` with `restore`: the snapshot's name, alone or behind the instance's (`c1/snap0`, as
+   * lxc sends it). A running instance is stopped for it and started again.
+   */
+  restore(project: string, name: string, wanted: string, request: ChangeRequest = {}): StartedOperation {
     const record = this.#context.require(project, name, request.type);
+    const snapshot = wanted.startsWith(`${name}/`) ? wanted.slice(name.length + 1) : wanted;
     return this.#context.deps.operations.start({
       class: 'task',
       project,
