@@ -82,7 +82,7 @@ describe('projects over the API', () => {
       (await request(socket, method, path, body)).status;
     expect(await status('GET', '/1.0/projects/mine')).toBe(200);
     expect([await status('GET', '/1.0/projects/default'), await status('GET', '/1.0/projects/none/state')]).toEqual([
-      403, 403,
+      404, 404,
     ]);
     expect(await status('PATCH', '/1.0/projects/mine', { config: { restricted: 'false' } })).toBe(403);
     expect(await status('POST', '/1.0/projects', { name: 'more' })).toBe(403);
