@@ -146,7 +146,10 @@ export const deviceTypes: readonly (DeviceTypeName | 'nic')[] = [
 type DeviceRow = (typeof tables)[DeviceTypeName][number] | (typeof nicKeys)[NicTypeName][number];
 
 /** A device as users write it, with completion of the options of all types. */
-export type DeviceConfig = ConfigOf<DeviceRow> & { type?: DeviceTypeName | 'nic' };
+export type DeviceConfig = ConfigOf<DeviceRow> & {
+  // The intersection keeps completion of the known types while any text is taken.
+  type?: DeviceTypeName | 'nic' | (string & {});
+};
 
 function deviceTable(noun: string, keys: readonly ConfigKey[]): ConfigTable {
   return {

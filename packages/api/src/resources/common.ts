@@ -1,3 +1,4 @@
+import type { DeviceConfig } from '../config-keys.ts';
 import { Type, type Static, type TSchema } from 'typebox';
 
 /** Map of string to string; config maps travel like this, numbers and booleans included. */
@@ -5,7 +6,7 @@ export const StringMap = Type.Record(Type.String(), Type.String());
 export type StringMap = Static<typeof StringMap>;
 
 /** Devices by name; each is a map of string to string with at least `type`. */
-export const DevicesMap = Type.Record(Type.String(), StringMap);
+export const DevicesMap = Type.Unsafe<Record<string, DeviceConfig>>(Type.Record(Type.String(), StringMap));
 export type DevicesMap = Static<typeof DevicesMap>;
 
 /** Object whose content has no fixed shape. */
@@ -27,4 +28,9 @@ export type InstanceType = Static<typeof InstanceType>;
 /** The schema, or null where the server has nothing to tell. */
 export function Nullable<T extends TSchema>(schema: T) {
   return Type.Union([schema, Type.Null()]);
+}
+
+/** Map of string to string that completes the keys of one kind of config. */
+export function typedMap<T extends Record<string, string>>() {
+  return Type.Unsafe<T>(StringMap);
 }

@@ -1,5 +1,6 @@
 import { Type, type Static } from 'typebox';
-import { DevicesMap, StringMap, Timestamp } from './common.ts';
+import type { InstanceConfig } from '../config-keys.ts';
+import { DevicesMap, Timestamp, typedMap } from './common.ts';
 import { InstancePostTarget } from './instance.ts';
 
 /** Writable part of an instance snapshot. */
@@ -38,11 +39,11 @@ export type InstanceSnapshotPost = Static<typeof InstanceSnapshotPost>;
 export const InstanceSnapshot = Type.Object(
   {
     architecture: Type.String(),
-    config: StringMap,
+    config: typedMap<InstanceConfig>(),
     created_at: Timestamp,
     devices: DevicesMap,
     ephemeral: Type.Boolean(),
-    expanded_config: StringMap,
+    expanded_config: typedMap<InstanceConfig>(),
     expanded_devices: DevicesMap,
     expires_at: Timestamp,
     last_used_at: Timestamp,

@@ -1,11 +1,12 @@
 import { Type, type Static } from 'typebox';
-import { DevicesMap, InstanceType, StatusCode, StringMap, Timestamp } from './common.ts';
+import type { InstanceConfig } from '../config-keys.ts';
+import { DevicesMap, InstanceType, StatusCode, StringMap, Timestamp, typedMap } from './common.ts';
 
 /** Writable part of an instance; `restore` names a snapshot of it to go back to. */
 export const InstancePut = Type.Object(
   {
     architecture: Type.Optional(Type.String()),
-    config: Type.Optional(StringMap),
+    config: Type.Optional(typedMap<InstanceConfig>()),
     description: Type.Optional(Type.String()),
     devices: Type.Optional(DevicesMap),
     ephemeral: Type.Optional(Type.Boolean()),
@@ -110,12 +111,12 @@ export type InstancesPut = Static<typeof InstancesPut>;
 export const Instance = Type.Object(
   {
     architecture: Type.String(),
-    config: StringMap,
+    config: typedMap<InstanceConfig>(),
     created_at: Timestamp,
     description: Type.String(),
     devices: DevicesMap,
     ephemeral: Type.Boolean(),
-    expanded_config: Type.Optional(StringMap),
+    expanded_config: Type.Optional(typedMap<InstanceConfig>()),
     expanded_devices: Type.Optional(DevicesMap),
     last_used_at: Timestamp,
     location: Type.String(),

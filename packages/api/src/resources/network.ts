@@ -1,10 +1,11 @@
 import { Type, type Static } from 'typebox';
-import { Nullable, StringMap } from './common.ts';
+import type { NetworkConfig } from '../config-keys.ts';
+import { Nullable, typedMap } from './common.ts';
 
 /** Writable part of a network. */
 export const NetworkPut = Type.Object(
   {
-    config: Type.Optional(StringMap),
+    config: Type.Optional(typedMap<NetworkConfig>()),
     description: Type.Optional(Type.String()),
   },
   { $id: 'NetworkPut' },
@@ -34,7 +35,7 @@ export type NetworkPost = Static<typeof NetworkPost>;
 /** A network, managed or found on the host. `used_by` holds URL paths. `GET /1.0/networks/:name`. */
 export const Network = Type.Object(
   {
-    config: StringMap,
+    config: typedMap<NetworkConfig>(),
     description: Type.String(),
     locations: Nullable(Type.Array(Type.String())),
     managed: Type.Boolean(),

@@ -1,10 +1,11 @@
 import { Type, type Static } from 'typebox';
-import { DevicesMap, Nullable, StringMap } from './common.ts';
+import type { InstanceConfig } from '../config-keys.ts';
+import { DevicesMap, Nullable, typedMap } from './common.ts';
 
 /** Writable part of a profile. */
 export const ProfilePut = Type.Object(
   {
-    config: Type.Optional(StringMap),
+    config: Type.Optional(typedMap<InstanceConfig>()),
     description: Type.Optional(Type.String()),
     devices: Type.Optional(DevicesMap),
   },
@@ -34,7 +35,7 @@ export type ProfilePost = Static<typeof ProfilePost>;
 /** A profile: config and devices that instances share. `used_by` holds URL paths. `GET /1.0/profiles/:name`. */
 export const Profile = Type.Object(
   {
-    config: StringMap,
+    config: typedMap<InstanceConfig>(),
     description: Type.String(),
     devices: DevicesMap,
     name: Type.String(),

@@ -1,10 +1,11 @@
 import { Type, type Static } from 'typebox';
-import { Nullable, StringMap } from './common.ts';
+import type { ProjectConfig } from '../config-keys.ts';
+import { Nullable, typedMap } from './common.ts';
 
 /** Writable part of a project. */
 export const ProjectPut = Type.Object(
   {
-    config: Type.Optional(StringMap),
+    config: Type.Optional(typedMap<ProjectConfig>()),
     description: Type.Optional(Type.String()),
   },
   { $id: 'ProjectPut' },
@@ -33,7 +34,7 @@ export type ProjectPost = Static<typeof ProjectPost>;
 /** A project. `used_by` holds URL paths. `GET /1.0/projects/:name`. */
 export const Project = Type.Object(
   {
-    config: StringMap,
+    config: typedMap<ProjectConfig>(),
     description: Type.String(),
     name: Type.String(),
     used_by: Nullable(Type.Array(Type.String())),

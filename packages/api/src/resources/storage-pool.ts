@@ -1,10 +1,11 @@
 import { Type, type Static } from 'typebox';
-import { Nullable, StringMap } from './common.ts';
+import type { StoragePoolConfig } from '../config-keys.ts';
+import { Nullable, typedMap } from './common.ts';
 
 /** Writable part of a storage pool. */
 export const StoragePoolPut = Type.Object(
   {
-    config: Type.Optional(StringMap),
+    config: Type.Optional(typedMap<StoragePoolConfig>()),
     description: Type.Optional(Type.String()),
   },
   { $id: 'StoragePoolPut' },
@@ -25,7 +26,7 @@ export type StoragePoolsPost = Static<typeof StoragePoolsPost>;
 /** A storage pool. `used_by` holds URL paths. `GET /1.0/storage-pools/:name`. */
 export const StoragePool = Type.Object(
   {
-    config: StringMap,
+    config: typedMap<StoragePoolConfig>(),
     description: Type.String(),
     driver: Type.String(),
     locations: Nullable(Type.Array(Type.String())),

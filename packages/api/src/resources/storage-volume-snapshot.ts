@@ -1,5 +1,6 @@
 import { Type, type Static } from 'typebox';
-import { Nullable, StringMap, Timestamp } from './common.ts';
+import type { StorageVolumeConfig } from '../config-keys.ts';
+import { Nullable, Timestamp, typedMap } from './common.ts';
 
 /** Writable part of a volume snapshot. */
 export const StorageVolumeSnapshotPut = Type.Object(
@@ -33,7 +34,7 @@ export type StorageVolumeSnapshotPost = Static<typeof StorageVolumeSnapshotPost>
 /** A volume snapshot. `GET …/snapshots/:snapshot`. */
 export const StorageVolumeSnapshot = Type.Object(
   {
-    config: StringMap,
+    config: typedMap<StorageVolumeConfig>(),
     content_type: Type.String(),
     created_at: Timestamp,
     description: Type.String(),

@@ -1,10 +1,11 @@
 import { Type, type Static } from 'typebox';
-import { Nullable, StringMap, Timestamp } from './common.ts';
+import type { StorageVolumeConfig } from '../config-keys.ts';
+import { Nullable, StringMap, Timestamp, typedMap } from './common.ts';
 
 /** Writable part of a storage volume; `restore` names a snapshot of it to go back to. */
 export const StorageVolumePut = Type.Object(
   {
-    config: Type.Optional(StringMap),
+    config: Type.Optional(typedMap<StorageVolumeConfig>()),
     description: Type.Optional(Type.String()),
     restore: Type.Optional(Type.String()),
   },
@@ -71,7 +72,7 @@ export type StorageVolumePost = Static<typeof StorageVolumePost>;
 /** A storage volume. `used_by` holds URL paths. `GET /1.0/storage-pools/:pool/volumes/:type/:name`. */
 export const StorageVolume = Type.Object(
   {
-    config: StringMap,
+    config: typedMap<StorageVolumeConfig>(),
     content_type: Type.String(),
     created_at: Timestamp,
     description: Type.String(),
