@@ -19,3 +19,12 @@ export async function growLoop(file: string, size: number): Promise<void> {
   const device = await loopDeviceOf(file);
   if (device !== undefined) await run('losetup', ['--set-capacity', device]);
 }
+
+export async function mountDevice(
+  device: string,
+  target: string,
+  type: string,
+  options: readonly string[],
+): Promise<void> {
+  await run('mount', ['-t', type, ...(options.length === 0 ? [] : ['-o', options.join(',')]), '--', device, target]);
+}

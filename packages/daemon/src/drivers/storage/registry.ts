@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Log } from '../../core/log.ts';
 import { UserNamespaces } from '../../host/idmap.ts';
 import type { StorageDriver } from './contract.ts';
+import { BtrfsDriver } from './btrfs/driver.ts';
 import { DirDriver } from './dir/driver.ts';
 
 /** Every storage driver, by name; a driver that this host cannot run says so in `probe`. */
@@ -11,7 +12,7 @@ export class StorageDrivers implements AsyncDisposable {
 
   constructor(log: Log) {
     const host = { namespaces: this.#namespaces, newId: () => randomUUID().replaceAll('-', '').slice(0, 16), log };
-    const drivers: StorageDriver[] = [new DirDriver(host)];
+    const drivers: StorageDriver[] = [new DirDriver(host), new BtrfsDriver(host)];
     this.#drivers = new Map(drivers.map((driver) => [driver.name, driver]));
   }
 

@@ -6,7 +6,7 @@ import { errnoOf, renameExchange } from '../../../host/syscalls.ts';
 import type { CopyOptions, RootMount, SnapshotRef, VolumeRef, Volumes } from '../contract.ts';
 import { contentFile, isSnapshot, snapshotPath, snapshotsPath, volumeKey, volumePath } from '../common/volume-names.ts';
 import type { DirContext } from './context.ts';
-import { renameOrConflict } from './roots.ts';
+import { renameOrConflict } from '../common/publish.ts';
 
 /** Mode of a volume's own folder; the pool's folders above keep other users of the host out. */
 const VOLUME_MODE = 0o711;

@@ -4,9 +4,9 @@ import { errors } from '../../../core/errors.ts';
 import { UndoStack } from '../../../core/undo-stack.ts';
 import { copyFile, pathExists } from '../../../host/files.ts';
 import { isMountPoint, unmountAll } from '../../../host/mounts.ts';
-import { errnoOf, renameNoReplace } from '../../../host/syscalls.ts';
 import type { CopyOptions, IdRange, RootMount, RootOptions, Roots, SnapshotRef, VolumeRef } from '../contract.ts';
 import { isSnapshot, snapshotsPath, volumeKey, volumePath } from '../common/volume-names.ts';
+import { renameOrConflict } from '../common/publish.ts';
 import type { DirContext } from './context.ts';
 import { freeze } from './freeze.ts';
 import {
@@ -241,13 +241,4 @@ function headFolder(head: Head, files: (id: string) => string): string {
 
 function exists(name: string): Error {
   return errors.conflict(`Volume "${name}" already exists`);
-}
-
-export async function renameOrConflict(from: string, to: string, name: string): Promise<void> {
-  try {
-    await renameNoReplace(from, to);
-  } catch (error) {
-    if (errnoOf(error) === 'EEXIST' || errnoOf(error) === 'ENOTEMPTY') throw exists(name);
-    throw error;
-  }
 }
