@@ -12,7 +12,7 @@ describe('interfaceCommands', () => {
       ['link', 'set', 'dev', 'br7', 'mtu', '1500'],
       ['link', 'set', 'dev', 'br7', 'up'],
       ['addr', 'add', 'dev', 'br7', '10.31.7.1/24'],
-      ['-6', 'addr', 'add', 'dev', 'br7', 'fd42:1::1/64', 'nodad'],
+      ['addr', 'add', 'dev', 'br7', 'fd42:1::1/64', 'nodad'],
     ]);
   });
 
@@ -125,8 +125,8 @@ describe('files', () => {
 
   it('routes subnets of both families to the bridge', () => {
     expect(routeCommands(plan({ ...both, 'ipv4.routes': '192.0.2.0/25', 'ipv6.routes': 'fd42:9::/64' }))).toEqual([
-      ['-4', 'route', 'replace', '192.0.2.0/25', 'dev', 'br7', 'proto', 'static'],
-      ['-6', 'route', 'replace', 'fd42:9::/64', 'dev', 'br7', 'proto', 'static'],
+      ['route', 'replace', '192.0.2.0/25', 'dev', 'br7', 'proto', 'static'],
+      ['route', 'replace', 'fd42:9::/64', 'dev', 'br7', 'proto', 'static'],
     ]);
   });
 });

@@ -52,34 +52,16 @@ export function interfaceCommands(
   for (const cidr of wanted) {
     if (now.addresses.some((have) => cidr.address === have.address && cidr.prefix === have.prefix)) continue;
     const flags = cidr.family === 6 ? ['nodad'] : [];
-    commands.push([
-      ...(cidr.family === 6 ? ['-6'] : []),
-      'addr',
-      'add',
-      'dev',
-      plan.name,
-      `${cidr.address}/${cidr.prefix}`,
-      ...flags,
-    ]);
+    // In a batch ip takes no options such as -6; the address names its family.
+    commands.push(['addr', 'add', 'dev', plan.name, `${cidr.address}/${cidr.prefix}`, ...flags]);
   }
   return commands;
 }
 
 /** Static routes of the bridge (`ipv4.routes`, `ipv6.routes`). */
 export function routeCommands(plan: BridgePlan): IpCommand[] {
-  const routes = ([4, 6] as const).flatMap((family) =>
-    splitList(plan.config[`ipv${family}.routes`]).map((route) => [family, route] as const),
-  );
-  return routes.map(([family, route]) => [
-    `-${family}`,
-    'route',
-    'replace',
-    route,
-    'dev',
-    plan.name,
-    'proto',
-    'static',
-  ]);
+  const routes = ([4, 6] as const).flatMap((family) => splitList(plan.config[`ipv${family}.routes`]));
+  return routes.map((route) => ['route', 'replace', route, 'dev', plan.name, 'proto', 'static']);
 }
 
 /** Name of the nftables table that holds everything of one network. */
