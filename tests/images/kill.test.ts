@@ -50,6 +50,7 @@ async function checkConsistency(when: string): Promise<void> {
     `${fingerprint}.meta`,
     `${fingerprint}.rootfs`,
   ]);
-  expect(readdirSync(join(daemon.stateDir, 'images')).toSorted(), when).toEqual(expected.toSorted());
-  expect(readdirSync(join(daemon.stateDir, 'scratch')), when).toEqual([]);
+  const images = readdirSync(join(daemon.stateDir, 'images')).toSorted();
+  const scratch = readdirSync(join(daemon.stateDir, 'scratch'));
+  expect({ when, images, scratch }).toEqual({ when, images: expected.toSorted(), scratch: [] });
 }

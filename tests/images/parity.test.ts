@@ -78,9 +78,11 @@ describe('images answer as those of LXD', () => {
     await lxd?.[Symbol.asyncDispose]();
   });
 
-  const both = async (ask: (target: Target) => Promise<unknown>): Promise<void> => {
-    expect(await ask(daemon)).toEqual(await ask(lxd));
-  };
+  /** Our answer, and LXD's. */
+  const both = async (ask: (target: Target) => Promise<unknown>): Promise<[unknown, unknown]> => [
+    await ask(daemon),
+    await ask(lxd),
+  ];
   const fill = (path: string): string =>
     path.replace('UNIFIED', fingerprint.unified).replace('SPLIT', fingerprint.split);
 
@@ -119,7 +121,8 @@ describe('images answer as those of LXD', () => {
     ['POST', '/1.0/images', { source: { type: 'container', name: 'x' }, compression_algorithm: 'foo' }],
   ])('%s %s %j', async (method, path, body) => {
     const sent = body === undefined ? undefined : (JSON.parse(fill(JSON.stringify(body))) as unknown);
-    await both(async (target) => comparable(await target.request(method, fill(path), sent)));
+    const [ours, theirs] = await both(async (target) => comparable(await target.request(method, fill(path), sent)));
+    expect(ours).toEqual(theirs);
   });
 
   it.each([
@@ -128,7 +131,7 @@ describe('images answer as those of LXD', () => {
     ['the same image again', undefined, {}],
     ['another fingerprint', undefined, { 'X-LXD-fingerprint': 'abc' }],
   ])('an upload of %s ends alike', async (_, body, headers) => {
-    await both(async (target) => {
+    const [ours, theirs] = await both(async (target) => {
       const { metadata, status_code, err, description, resources, may_cancel } = await upload(
         target,
         body ?? readFileSync(tiny.unified),
@@ -136,6 +139,7 @@ describe('images answer as those of LXD', () => {
       );
       return { metadata, status_code, err, description, resources, may_cancel };
     });
+    expect(ours).toEqual(theirs);
   });
 
   it.each<[string, object]>([
@@ -146,18 +150,20 @@ describe('images answer as those of LXD', () => {
       { type: 'image', mode: 'pull', server: 'https://127.0.0.1:1', protocol: 'foo', alias: 'x' },
     ],
   ])('a source with %s ends alike', async (_, source) => {
-    await both(async (target) => {
+    const [ours, theirs] = await both(async (target) => {
       const started = await target.request('POST', '/1.0/images', { source });
       const ended = await target.request<{ err: string; status_code: number }>('GET', `${started.body.operation}/wait`);
       return { status: started.status, err: ended.body.metadata.err, code: ended.body.metadata.status_code };
     });
+    expect(ours).toEqual(theirs);
   });
 
   it('a delete ends alike', async () => {
-    await both(async (target) => {
+    const [ours, theirs] = await both(async (target) => {
       const started = await target.request('DELETE', `/1.0/images/${fingerprint.split}`);
       await target.request('GET', `${started.body.operation}/wait`);
       return [comparable(started), comparable(await target.request('GET', '/1.0/images'))];
     });
+    expect(ours).toEqual(theirs);
   });
 });
