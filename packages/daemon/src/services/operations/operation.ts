@@ -41,7 +41,7 @@ export class Operation {
     this.#options = options;
     this.id = options.id;
     this.spec = options.spec;
-    this.#metadata = options.spec.metadata ?? null;
+    this.#metadata = options.spec.metadata === undefined ? null : { ...options.spec.metadata };
     this.#createdAt = timestamp(options.clock);
     this.#updatedAt = this.#createdAt;
     const { promise, resolve } = Promise.withResolvers<OperationRecord>();

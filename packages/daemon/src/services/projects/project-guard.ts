@@ -68,19 +68,11 @@ export class RecordProjectGuard implements ProjectGuard {
   }
 
   checkNewNetwork(project: string): void {
-    const content = this.content(project);
-    checkRoom(project, only(this.#configOf(project), 'limits.networks'), {
-      ...content,
-      networks: content.networks + 1,
-    });
+    this.#checkMore(project, 'limits.networks', (content) => ({ ...content, networks: content.networks + 1 }));
   }
 
   checkNewVolume(project: string, size: number | undefined): void {
-    const content = this.content(project);
-    checkRoom(project, only(this.#configOf(project), 'limits.disk'), {
-      ...content,
-      volumes: [...content.volumes, size],
-    });
+    this.#checkMore(project, 'limits.disk', (content) => ({ ...content, volumes: [...content.volumes, size] }));
   }
 
   /** Holds every instance of the project against restrictions that it would get. @throws unauthorized */
@@ -99,6 +91,11 @@ export class RecordProjectGuard implements ProjectGuard {
         .filter(({ value }) => value.project === project && value.type === 'custom')
         .map(({ value }) => sizeOf(value.config['size'])),
     };
+  }
+
+  #checkMore(project: string, key: string, add: (content: ProjectContent) => ProjectContent): void {
+    const limit = this.#configOf(project)[key];
+    if (limit !== undefined) checkRoom(project, { [key]: limit }, add(this.content(project)));
   }
 
   #expand(instance: InstanceRecord, find: FindProfile): CountedInstance {
@@ -129,10 +126,6 @@ export class RecordProjectGuard implements ProjectGuard {
 
 function isGuarded(config: Config): boolean {
   return isRestricted(config) || Object.keys(config).some((key) => key.startsWith('limits.'));
-}
-
-function only(config: Config, key: string): Config {
-  return config[key] === undefined ? {} : { [key]: config[key] };
 }
 
 function sizeOf(text: string | undefined): number | undefined {

@@ -30,10 +30,7 @@ const trimStep = 256;
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
   const folder = dirname(options.file);
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  // Made first with its mode: SQLite gives the log the same.
-  const created = await open(options.file, 'a', 0o600);
-  await created.close();
-  await chmod(options.file, 0o600);
+  await createPrivateFile(options.file);
   const database = new DatabaseSync(options.file, { timeout: 0 });
   try {
     prepareDatabase(database, options.file);
@@ -44,6 +41,19 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
   } catch (error) {
     database.close();
     throw isKeelsonError(error) ? error : openFailure(options.file, error);
+  }
+}
+
+/**
+ * Made first with its mode: SQLite gives the log the same. A file that is there is never opened here, because closing it
+ * would drop the locks this process holds on it.
+ */
+async function createPrivateFile(file: string): Promise<void> {
+  try {
+    await (await open(file, 'wx', 0o600)).close();
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+    await chmod(file, 0o600);
   }
 }
 
