@@ -71,7 +71,7 @@ export async function assemble(options: DaemonOptions): Promise<Daemon> {
     base,
     profileGuard(projects.guard, () => the(late.instances, 'instances')),
   );
-  const networks = networksVertical(base, stack);
+  const networks = networksVertical(base, projects.guard, stack);
   const { architecture } = await readMachineFacts();
   const images = imagesVertical(
     base,

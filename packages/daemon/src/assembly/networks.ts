@@ -6,6 +6,7 @@ import { networkRoutes } from '../http/routes/networks.ts';
 import { NetworkService } from '../services/networks/network-service.ts';
 import { NicService } from '../services/networks/nic-service.ts';
 import { NetworkUsage } from '../services/networks/usage.ts';
+import type { ProjectGuard } from '../services/projects/contract.ts';
 import { effectiveProject } from '../services/projects/scope.ts';
 import type { Foundations } from './foundations.ts';
 import type { Vertical } from './vertical.ts';
@@ -17,7 +18,11 @@ export interface NetworksVertical extends Vertical {
 }
 
 /** Networks stay up when the daemon ends; only its watch over their DHCP servers does not. */
-export function networksVertical(base: Foundations, stack: AsyncDisposableStack): NetworksVertical {
+export function networksVertical(
+  base: Foundations,
+  guard: Pick<ProjectGuard, 'checkNewNetwork'>,
+  stack: AsyncDisposableStack,
+): NetworksVertical {
   const { records, events, intents, operations, log, paths } = base;
   const interfaces = new SysfsInterfaces();
   const drivers = networkDrivers({ interfaces, log, random: randomInt, seed: paths.root });
@@ -32,6 +37,7 @@ export function networksVertical(base: Foundations, stack: AsyncDisposableStack)
     intents,
     operations,
     log,
+    guard,
     projectFor: (project) => effectiveProject(records.projects, project, 'networks'),
     path: (name) => paths.network(name),
   });

@@ -11,6 +11,7 @@ import type { Collection, Entry } from '../../state/collection.ts';
 import type { NetworkRecord } from '../../state/records/network.ts';
 import type { Events, Requestor } from '../events/contract.ts';
 import type { ChangeOptions } from '../profiles/contract.ts';
+import type { ProjectGuard } from '../projects/contract.ts';
 import { projectUrl } from '../projects/scope.ts';
 import type { Intent, Intents } from '../intents/contract.ts';
 import type { Operations } from '../operations/contract.ts';
@@ -31,6 +32,7 @@ export interface NetworkServiceOptions {
   readonly log: Log;
   /** Project whose networks a request for `project` sees. @throws not-found for an unknown project. */
   readonly projectFor: (project: string) => string;
+  readonly guard: Pick<ProjectGuard, 'checkNewNetwork'>;
   /** Folder of a network's files. */
   readonly path: (name: string) => string;
 }
@@ -111,6 +113,7 @@ export class NetworkService {
     await this.#options.operations.exclusive([`network/${body.name}`], async () => {
       const id = `${owner}/${body.name}`;
       if (this.#options.networks.get(id) !== undefined) throw errors.badRequest('The network already exists');
+      this.#options.guard.checkNewNetwork(owner);
       if ((await this.#options.interfaces.state(body.name)) !== undefined)
         throw errors.badRequest(`Network interface "${body.name}" already exists`);
       const path = this.#options.path(body.name);
