@@ -87,7 +87,7 @@ export class ImageDownloads {
         ...(report.signal === undefined ? {} : { signal: report.signal }),
       });
     }
-    return this.#options.importer.finish(
+    return await this.#options.importer.finish(
       incoming,
       { ...wanted, filename },
       {

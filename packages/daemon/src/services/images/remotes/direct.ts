@@ -11,7 +11,8 @@ export async function findDirect(
   signal: AbortSignal | undefined,
 ): Promise<RemoteImage> {
   const headers = { 'LXD-Server-Architectures': architectures, 'LXD-Server-Version': '5.0' };
-  const answer = await fetchUrl(request.server, { method: 'HEAD', headers, signal, allowHttp: true });
+  const { certificate } = request;
+  const answer = await fetchUrl(request.server, { method: 'HEAD', headers, certificate, signal, allowHttp: true });
   answer.resume();
   const hash = textOf(answer.headers['lxd-image-hash']).toLowerCase();
   const target = textOf(answer.headers['lxd-image-url']);
@@ -19,11 +20,15 @@ export async function findDirect(
   if (target === '') throw errors.badRequest('Missing LXD-Image-URL header');
   if (!HASH.test(hash)) throw errors.badRequest('The LXD-Image-Hash header is not a SHA-256 in hex');
   const url = new URL(target, request.server).href;
-  return { fingerprint: hash, size: undefined, properties: {}, open: (stop) => download(url, stop) };
+  return { fingerprint: hash, size: undefined, properties: {}, open: (stop) => download(url, certificate, stop) };
 }
 
-async function* download(url: string, signal: AbortSignal | undefined): AsyncGenerator<RemotePart> {
-  const answer = await fetchUrl(url, { signal, allowHttp: true });
+async function* download(
+  url: string,
+  certificate: string,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<RemotePart> {
+  const answer = await fetchUrl(url, { certificate, signal, allowHttp: true });
   if (answer.statusCode !== 200) {
     answer.resume();
     throw errors.badRequest(`"${url}" answered with status ${answer.statusCode ?? 0}`);
