@@ -29,9 +29,9 @@ async function bundle({ entries, outbase, outdir }) {
     sourcemap: 'linked',
     logLevel: 'warning',
     legalComments: 'none',
-    // Bundled CommonJS packages call require.
+    // Bundled CommonJS packages call require. A first line #! of the source stays first.
     banner: {
-      js: "#!/usr/bin/env node\nimport { createRequire as __createRequire } from 'node:module';\nconst require = __createRequire(import.meta.url);",
+      js: `import { createRequire as __createRequire } from 'node:module';\nconst require = __createRequire(import.meta.url);`,
     },
   });
   const main = join(ROOT, outdir, 'main.js');
