@@ -71,8 +71,9 @@ describe.skipIf(!host.ok)(named('lxc driver: life of a guest', host), () => {
     await until('the reboot', () => lxc.events.some((event) => event.type === 'rebooted'));
     expect(lxc.driver.state('c1').status).toBe('Running');
     expect(lxc.driver.state('c1').pid).not.toBe(pid);
-    await until('the second boot', async () =>
-      (await lxc.driver.consoleLog(ref('c1'))).toString().match(/tiny: ready[^]*tiny: ready/) !== null,
+    await until(
+      'the second boot',
+      async () => (await lxc.driver.consoleLog(ref('c1'))).toString().match(/tiny: ready[^]*tiny: ready/) !== null,
     );
     await lxc.exec('c1', ['poweroff']);
     await until('the end', () => lxc.driver.state('c1').status === 'Stopped');
