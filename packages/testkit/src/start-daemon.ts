@@ -17,7 +17,15 @@ export interface StartDaemonOptions {
   readonly readyTimeoutMs?: number;
 }
 
-const MAIN = fileURLToPath(new URL('../../daemon/src/main.ts', import.meta.url));
+/** How keelsond runs from its sources; its own arguments come after `args`. */
+export const keelsond: { readonly program: string; readonly args: readonly string[] } = {
+  program: process.execPath,
+  args: [
+    '--conditions=source',
+    '--disable-warning=ExperimentalWarning',
+    fileURLToPath(new URL('../../daemon/src/main.ts', import.meta.url)),
+  ],
+};
 
 /** A real daemon process on its own state folder. `await using` stops it and removes everything it made. */
 export class TestDaemon implements AsyncDisposable {
@@ -48,27 +56,15 @@ export class TestDaemon implements AsyncDisposable {
   async start(): Promise<void> {
     const log = openSync(this.logFile, 'a');
     const { args = [], env = {}, readyTimeoutMs = 60_000 } = this.#options;
-    const child = spawn(
-      process.execPath,
-      [
-        '--conditions=source',
-        '--disable-warning=ExperimentalWarning',
-        MAIN,
-        '--state-dir',
-        this.stateDir,
-        '--debug',
-        ...args,
-      ],
-      {
-        stdio: ['ignore', log, log],
-        env: {
-          ...process.env,
-          NODE_COMPILE_CACHE: join(tmpdir(), 'keelson-test-compile-cache'),
-          NODE_OPTIONS: '',
-          ...env,
-        },
+    const child = spawn(keelsond.program, [...keelsond.args, '--state-dir', this.stateDir, '--debug', ...args], {
+      stdio: ['ignore', log, log],
+      env: {
+        ...process.env,
+        NODE_COMPILE_CACHE: join(tmpdir(), 'keelson-test-compile-cache'),
+        NODE_OPTIONS: '',
+        ...env,
       },
-    );
+    });
     this.#process = child;
     await until(
       'the daemon to answer',
@@ -98,9 +94,9 @@ export class TestDaemon implements AsyncDisposable {
     return done.metadata;
   }
 
-  /** SIGTERM, and SIGKILL when it does not end. Containers keep running. */
-  async stop(timeoutMs = 30_000): Promise<void> {
-    await this.#end('SIGTERM', timeoutMs);
+  /** SIGTERM, and SIGKILL when it does not end. Containers keep running. Resolves with its exit code; undefined when killed. */
+  stop(timeoutMs = 30_000): Promise<number | undefined> {
+    return this.#end('SIGTERM', timeoutMs);
   }
 
   /** Ends it at once, as a crash would. */
@@ -123,15 +119,17 @@ export class TestDaemon implements AsyncDisposable {
     if (this.#options.stateDir === undefined) rmSync(this.stateDir, { recursive: true, force: true, maxRetries: 5 });
   }
 
-  async #end(signal: NodeJS.Signals, timeoutMs: number): Promise<void> {
+  async #end(signal: NodeJS.Signals, timeoutMs: number): Promise<number | undefined> {
     const child = this.#process;
     this.#process = undefined;
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null)
+      return child?.exitCode ?? undefined;
     const ended = once(child, 'exit');
     child.kill(signal);
     const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs);
     await ended;
     clearTimeout(timer);
+    return child.exitCode ?? undefined;
   }
 }
 

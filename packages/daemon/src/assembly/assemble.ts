@@ -4,7 +4,7 @@ import type { Log } from '../core/log.ts';
 import { LxcDriver } from '../drivers/instance/lxc/lxc-driver.ts';
 import { readMachineFacts } from '../host/host-facts.ts';
 import { FrontDoor } from '../http/front-door.ts';
-import { createHttpServer } from '../http/http-server.ts';
+import { HttpServer } from '../http/http-server.ts';
 import type { HttpsListener } from '../http/listeners/https-listener.ts';
 import { UnixListener } from '../http/listeners/unix-listener.ts';
 import { eventRoutes } from '../http/routes/events.ts';
@@ -121,7 +121,7 @@ export async function assemble(options: DaemonOptions): Promise<Daemon> {
   const trust = new TrustStore(base.records.certificates, () => clock.now());
   late.https = stack.use(createHttpsListener({ door, trust, certificate: server.certificate, log }));
   const unix = new UnixListener({
-    server: createHttpServer(door, () => UNIX_CALLER),
+    server: new HttpServer(door, () => UNIX_CALLER),
     path: base.paths.socket,
     gid: options.socketGid,
   });

@@ -1,7 +1,6 @@
 import { join } from 'node:path';
-import type { Server } from 'node:http';
 import { silentLog, type Log } from '../core/log.ts';
-import { createHttpServer, close, listen } from '../http/http-server.ts';
+import { HttpServer } from '../http/http-server.ts';
 import type { Caller } from '../services/certificates/caller.ts';
 import { MemoryStore } from '../state/memory/memory-store.ts';
 export { selfSigned } from '../services/certificates/self-signed.ts';
@@ -28,10 +27,10 @@ export async function startInProcess(options: InProcessOptions): Promise<InProce
   await daemon.start();
   let sockets = 0;
   const listenAs = async (caller: Caller): Promise<string> => {
-    const server: Server = createHttpServer(daemon.door, () => caller);
+    const server = new HttpServer(daemon.door, () => caller);
     const path = join(stateDir, `caller-${sockets++}.socket`);
-    await listen(server, { path });
-    parts.defer(() => close(server, 0));
+    await server.listen({ path });
+    parts.defer(() => server.close(0));
     return path;
   };
   const parts = stack.move();

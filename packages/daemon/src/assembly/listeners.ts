@@ -1,8 +1,8 @@
-import type { IncomingMessage, Server } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { TLSSocket } from 'node:tls';
 import type { Log } from '../core/log.ts';
 import type { FrontDoor } from '../http/front-door.ts';
-import { createHttpServer } from '../http/http-server.ts';
+import { HttpServer } from '../http/http-server.ts';
 import { formatAddress } from '../http/listeners/address.ts';
 import { HttpsListener } from '../http/listeners/https-listener.ts';
 import type { Caller } from '../services/certificates/caller.ts';
@@ -34,8 +34,8 @@ export function createHttpsListener({ door, trust, certificate, log }: TlsParts)
     const address = formatAddress(socket.remoteAddress ?? '', socket.remotePort ?? 0);
     return trust.identify(socket instanceof TLSSocket ? certificateOf(socket, certificates) : undefined, address);
   };
-  const createServer = (): Server =>
-    createHttpServer(door, identify, {
+  const createServer = (): HttpServer =>
+    new HttpServer(door, identify, {
       cert: certificate.certificate,
       key: certificate.key,
       minVersion: 'TLSv1.3',

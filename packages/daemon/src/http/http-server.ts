@@ -7,7 +7,6 @@ import {
   type ServerOptions,
 } from 'node:http';
 import { createServer as createTlsServer, type ServerOptions as TlsServerOptions } from 'node:https';
-import type { Server as NetServer } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { WebSocketServer } from 'ws';
 import { errors } from '../core/errors.ts';
@@ -19,6 +18,8 @@ const HEADERS_TIMEOUT = 15_000;
 const KEEP_ALIVE_TIMEOUT = 65_000;
 /** Bytes one websocket message may have. */
 const MAX_MESSAGE = 16 * 1024 * 1024;
+/** Websocket close code of a server that stops. */
+const GOING_AWAY = 1001;
 
 const LIMITS = {
   headersTimeout: HEADERS_TIMEOUT,
@@ -32,21 +33,57 @@ const LIMITS = {
 /** Who sits at the other end of a request's connection. */
 export type Identify = (request: IncomingMessage) => Caller;
 
-/** HTTP in front of the door; `tls` makes it HTTPS. The caller lets it listen. */
-export function createHttpServer(door: FrontDoor, identify: Identify, tls?: TlsServerOptions): Server {
-  const listener: RequestListener = (request, response) => {
-    void door.serve(request, response, identify(request));
-  };
-  const server = tls === undefined ? createServer(LIMITS, listener) : createTlsServer({ ...LIMITS, ...tls }, listener);
-  const sockets = new WebSocketServer({ noServer: true, perMessageDeflate: false, maxPayload: MAX_MESSAGE });
-  server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-    void upgrade({ door, identify, sockets }, request, socket, head);
-  });
-  server.on('clientError', (_error: Error, socket: Duplex) => {
-    if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
-    else socket.destroy();
-  });
-  return server;
+/** HTTP in front of the door; `tls` makes it HTTPS. */
+export class HttpServer {
+  readonly #server: Server;
+  readonly #sockets = new WebSocketServer({ noServer: true, perMessageDeflate: false, maxPayload: MAX_MESSAGE });
+
+  constructor(door: FrontDoor, identify: Identify, tls?: TlsServerOptions) {
+    const listener: RequestListener = (request, response) => {
+      void door.serve(request, response, identify(request));
+    };
+    this.#server =
+      tls === undefined ? createServer(LIMITS, listener) : createTlsServer({ ...LIMITS, ...tls }, listener);
+    const sockets = this.#sockets;
+    this.#server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+      void upgrade({ door, identify, sockets }, request, socket, head);
+    });
+    this.#server.on('clientError', (_error: Error, socket: Duplex) => {
+      if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
+      else socket.destroy();
+    });
+  }
+
+  /** Where it listens; undefined for a unix socket and when it does not. */
+  get bound(): { readonly host: string; readonly port: number } | undefined {
+    const address = this.#server.address();
+    if (address === null || typeof address === 'string') return undefined;
+    return { host: address.address, port: address.port };
+  }
+
+  /** Rejects with the reason when it cannot listen there. */
+  async listen(where: { path: string } | { host?: string; port: number }): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', reject);
+      this.#server.listen(where, () => {
+        this.#server.off('error', reject);
+        resolve();
+      });
+    });
+  }
+
+  /** Stops listening, tells websockets to go, lets running requests end for `graceMs`, then cuts what is left. */
+  async close(graceMs: number): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    this.#server.closeIdleConnections();
+    for (const client of this.#sockets.clients) client.close(GOING_AWAY, 'The daemon is stopping');
+    const timer = setTimeout(() => {
+      this.#server.closeAllConnections();
+      for (const client of this.#sockets.clients) client.terminate();
+    }, graceMs);
+    await closed;
+    clearTimeout(timer);
+  }
 }
 
 interface Upgrader {
@@ -80,27 +117,4 @@ function refuse(error: unknown, request: IncomingMessage, socket: Duplex): void 
   response.once('finish', () => socket.end());
   response.shouldKeepAlive = false;
   sendError(error, response, { unread: true });
-}
-
-/** Starts to listen; rejects with the reason when it cannot. */
-export async function listen(
-  server: NetServer,
-  where: { path: string } | { host?: string; port: number },
-): Promise<void> {
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(where, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
-}
-
-/** Stops listening, lets running requests end for `graceMs`, then cuts what is left. */
-export async function close(server: Server, graceMs: number): Promise<void> {
-  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  server.closeIdleConnections();
-  const timer = setTimeout(() => server.closeAllConnections(), graceMs);
-  await closed;
-  clearTimeout(timer);
 }

@@ -1,19 +1,18 @@
-import type { Server } from 'node:http';
 import { errors } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
-import { close, listen } from '../http-server.ts';
+import type { HttpServer } from '../http-server.ts';
 import { formatAddress, parseListenAddress } from './address.ts';
 
 export interface HttpsListenerOptions {
   /** A new HTTPS server in front of the same door. */
-  readonly createServer: () => Server;
+  readonly createServer: () => HttpServer;
   readonly log: Log;
 }
 
 /** The API over the network, on the address `core.https_address` names at the moment. */
 export class HttpsListener implements AsyncDisposable {
   readonly #options: HttpsListenerOptions;
-  #current: { readonly address: string; readonly server: Server } | undefined;
+  #current: { readonly address: string; readonly server: HttpServer } | undefined;
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(options: HttpsListenerOptions) {
@@ -22,9 +21,7 @@ export class HttpsListener implements AsyncDisposable {
 
   /** Where it really listens, `host:port`; undefined when it does not. */
   get bound(): { readonly host: string; readonly port: number } | undefined {
-    const address = this.#current?.server.address();
-    if (address === undefined || address === null || typeof address === 'string') return undefined;
-    return { host: address.address, port: address.port };
+    return this.#current?.server.bound;
   }
 
   /**
@@ -48,17 +45,17 @@ export class HttpsListener implements AsyncDisposable {
     const where = parseListenAddress(address);
     const server = this.#options.createServer();
     try {
-      await listen(server, where.host === undefined ? { port: where.port } : { host: where.host, port: where.port });
+      await server.listen(where.host === undefined ? { port: where.port } : { host: where.host, port: where.port });
     } catch (error) {
       await this.#replace(server, where, error);
     }
     this.#current = { address, server };
-    if (old?.server.listening === true) this.#retire(old.server);
+    if (old !== undefined && old.server.bound !== undefined) this.#retire(old.server);
     this.#options.log.info('Listening', { address: formatAddress(this.bound?.host ?? '', this.bound?.port ?? 0) });
   }
 
   /** The new address may overlap the old one (`:8443` and `127.0.0.1:8443`): stop the old one first, come back on failure. */
-  async #replace(server: Server, where: { host: string | undefined; port: number }, error: unknown): Promise<void> {
+  async #replace(server: HttpServer, where: { host: string | undefined; port: number }, error: unknown): Promise<void> {
     const old = this.#current;
     const inUse = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
     const target = where.host === undefined ? { port: where.port } : { host: where.host, port: where.port };
@@ -66,24 +63,24 @@ export class HttpsListener implements AsyncDisposable {
     const back = this.bound;
     this.#retire(old.server);
     try {
-      await listen(server, target);
+      await server.listen(target);
     } catch (second) {
       const again = this.#options.createServer();
-      await listen(again, back);
+      await again.listen(back);
       this.#current = { address: old.address, server: again };
       throw cannotListen(second);
     }
   }
 
-  #retire(server: Server | undefined): void {
-    if (server !== undefined) void close(server, 5000);
+  #retire(server: HttpServer | undefined): void {
+    if (server !== undefined) void server.close(5000);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#turn;
     const { server } = this.#current ?? {};
     this.#current = undefined;
-    if (server !== undefined) await close(server, 1000);
+    if (server !== undefined) await server.close(1000);
   }
 }
 

@@ -1,9 +1,8 @@
 import { chmod, chown, rename, rm } from 'node:fs/promises';
-import type { Server } from 'node:http';
-import { close, listen } from '../http-server.ts';
+import type { HttpServer } from '../http-server.ts';
 
 export interface UnixListenerOptions {
-  readonly server: Server;
+  readonly server: HttpServer;
   readonly path: string;
   /** Group that may use the socket; undefined leaves it to root. */
   readonly gid: number | undefined;
@@ -22,7 +21,7 @@ export class UnixListener implements AsyncDisposable {
     const { server, path, gid } = this.#options;
     const early = `${path}.new`;
     await rm(early, { force: true });
-    await listen(server, { path: early });
+    await server.listen({ path: early });
     if (gid !== undefined) await chown(early, 0, gid);
     await chmod(early, 0o660);
     await rename(early, path);
@@ -30,6 +29,6 @@ export class UnixListener implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await rm(this.#options.path, { force: true });
-    await close(this.#options.server, 1000);
+    await this.#options.server.close(1000);
   }
 }

@@ -62,10 +62,10 @@ export class CertificateService implements Certificates {
     if (!isAdmin(caller)) return this.#addOwn(caller, body);
     this.#checkProjects(body.projects ?? []);
     if (body.token === true) return this.#issueToken(body);
-    const text = body.certificate ?? caller.certificate;
-    if (text === undefined || text === '') throw errors.badRequest('No client certificate provided');
+    const { certificate = '' } = body;
+    if (certificate === '') throw errors.badRequest('Client is already trusted');
     const { name = '', restricted = false, projects = [] } = body;
-    return this.#add(caller, parseCertificate(text), { name, type, restricted, projects });
+    return this.#add(caller, parseCertificate(certificate), { name, type, restricted, projects });
   }
 
   async put(caller: Caller, fingerprint: string, body: CertificatePut, precondition: Precondition): Promise<void> {
