@@ -7,7 +7,16 @@ export const RUNTIME = [
 ]; // biome-ignore format: a list
 
 /** Debian packages only the tests need: the clients people use, and the peer the answers are compared with. */
-export const TESTS = ['lxd', 'lxd-client', 'lxd-tools', 'python3-pylxd', 'busybox-static', 'ansible'];
+export const TESTS = [
+  'lxd',
+  'lxd-client',
+  'lxd-tools',
+  'python3-pylxd',
+  'busybox-static',
+  'ansible',
+  'curl',
+  'libcap2-bin',
+];
 
 /**
  * The wanted packages that dpkg does not report as installed.
