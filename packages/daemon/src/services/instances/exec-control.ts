@@ -29,6 +29,7 @@ export function followControl(socket: WebSocket, process: ExecProcess): void {
   socket.once('close', (code: number) => {
     if (code === ABNORMAL) process.signal(SIGKILL);
   });
+  socket.resume();
 }
 
 function isSize(value: number): boolean {

@@ -11,6 +11,7 @@ const HIGH_WATER = 256 * 1024;
  * writer never hangs. Never rejects.
  */
 export async function sendStream(source: Readable, socket: WebSocket): Promise<void> {
+  socket.resume(); // or its end would not be noticed
   try {
     for await (const chunk of source as AsyncIterable<Buffer>) {
       if (socket.readyState !== socket.OPEN) continue;
@@ -65,6 +66,7 @@ export function receiveStream(
   target.on('error', () => undefined); // the command closed its input
   socket.on('message', onMessage);
   socket.once('close', finish);
+  socket.resume();
   if (socket.readyState === socket.CLOSED) finish();
   return promise;
 }

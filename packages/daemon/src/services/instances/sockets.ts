@@ -4,7 +4,7 @@ import { errors } from '../../core/errors.ts';
 /** How long a client may take to connect the sockets of an operation, in milliseconds. */
 const CONNECT_TIMEOUT = 5_000;
 
-/** The sockets of one operation: what connected already, and waiting for those it cannot do without. */
+/** The sockets of one operation, paused until somebody listens: resume them. Waits for those it cannot do without. */
 export class OperationSockets {
   readonly #sockets = new Map<string, WebSocket>();
   readonly #required: readonly string[];
@@ -23,6 +23,7 @@ export class OperationSockets {
       return;
     }
     this.#sockets.set(name, socket);
+    socket.pause(); // nothing may arrive before somebody listens
     socket.on('error', () => undefined);
     for (const listener of this.#onLate) listener(name, socket);
     if (this.#required.every((wanted) => this.#sockets.has(wanted))) this.#ready.resolve();
