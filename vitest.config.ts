@@ -27,7 +27,7 @@ export default defineConfig({
           include: ['tests/**/*.test.ts'],
           environment: 'node',
           pool: 'forks',
-          maxWorkers: 1,
+          maxWorkers: 2,
           testTimeout: 60_000,
           hookTimeout: 90_000,
           sequence: { groupOrder: 1 },
