@@ -1,4 +1,5 @@
 import { realpathSync } from 'node:fs';
+import { PassThrough } from 'node:stream';
 import { spawnPiped } from '../../../host/piped.ts';
 import { childrenOf, identify, namespacePids, type ProcessIdentity, sendSignal } from '../../../host/proc.ts';
 import { spawnOnTerminal } from '../../../host/pty.ts';
@@ -52,24 +53,26 @@ export function execInGuest(lxcPath: string, key: string, spec: ExecSpec): ExecP
 
 /** Attaches to the guest's /dev/console. */
 export function consoleOfGuest(lxcPath: string, key: string, size: { width: number; height: number }): ExecProcess {
-  return terminalExec('lxc-console', consoleArguments(lxcPath, key), size);
+  return terminalExec('lxc-console', consoleArguments(lxcPath, key), { ...size, proxied: true });
 }
 
 function plainExec(args: readonly string[], cwd: string): ExecProcess {
   const child = spawnPiped('lxc-attach', args, cwd);
   const { exited } = child;
   const attached = new Attached(() => child.pid, exited);
+  // Node drops what nobody has read when a child ends; a stream of our own keeps it for a late reader.
+  const stdout = child.stdout.pipe(new PassThrough());
+  const stderr = child.stderr.pipe(new PassThrough());
   return {
     terminal: undefined,
-    stdio: { stdin: child.stdin, stdout: child.stdout, stderr: child.stderr },
+    stdio: { stdin: child.stdin, stdout, stderr },
     resize: () => undefined,
     signal: (number) => attached.signal(number),
     exited,
     dispose: async () => {
       await attached.end();
       child.stdin.destroy();
-      child.stdout.destroy();
-      child.stderr.destroy();
+      for (const stream of [child.stdout, child.stderr, stdout, stderr]) stream.destroy();
     },
   };
 }
@@ -77,7 +80,7 @@ function plainExec(args: readonly string[], cwd: string): ExecProcess {
 function terminalExec(
   tool: string,
   args: readonly string[],
-  options: { width: number; height: number; cwd?: string },
+  options: { width: number; height: number; cwd?: string; proxied?: boolean },
 ): ExecProcess {
   const child = spawnOnTerminal(tool, args, options);
   const attached = new Attached(() => child.pid, child.exited);

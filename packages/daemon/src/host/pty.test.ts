@@ -1,0 +1,29 @@
+import { describe, expect, it } from 'vitest';
+import { ReturnFilter } from './pty.ts';
+
+function filtered(chunks: readonly string[], adds: readonly boolean[] = []): string {
+  const seen: string[] = [];
+  const filter = new ReturnFilter((data) => seen.push(data.toString()));
+  chunks.forEach((chunk, index) => filter.add(Buffer.from(chunk), () => adds[index] ?? true));
+  filter.flush();
+  return seen.join('');
+}
+
+describe('ReturnFilter', () => {
+  it('takes one return from every newline', () => {
+    expect(filtered(['a\r\nb\r\r\nc\n\r\n'])).toBe('a\nb\r\nc\n\n');
+  });
+
+  it('keeps returns of their own', () => {
+    expect(filtered(['50%\r100%\rx', '\r', 'y\r'])).toBe('50%\r100%\rx\ry\r');
+  });
+
+  it('sees a pair that two reads split', () => {
+    expect(filtered(['a\r', '\nb\r\r', '\nc'])).toBe('a\nb\r\nc');
+  });
+
+  it('changes nothing on a terminal that adds none, and stays on once it was', () => {
+    expect(filtered(['a\r\n'], [false])).toBe('a\r\n');
+    expect(filtered(['a\r\n', 'b\r\n'], [true, false])).toBe('a\nb\n');
+  });
+});
