@@ -6,15 +6,22 @@ import { run } from './run.ts';
 import {
   AT_FDCWD,
   AT_REMOVEDIR,
+  asFileOwner,
   errnoOf,
   fchownat,
   mkdirat,
+  mkdiratSync,
+  mkdiratAs,
   O_PATH,
   openat2,
+  openat2Sync,
+  openat2As,
   RESOLVE_IN_ROOT,
   readlinkat,
   SyscallError,
   symlinkat,
+  symlinkatSync,
+  symlinkatAs,
   unlinkat,
 } from './syscalls.ts';
 
@@ -84,7 +91,8 @@ export class GuestRoot implements AsyncDisposable {
   /** A new regular file, open for writing. @throws EEXIST when there is anything at `path`, a link included. */
   async createFile(path: string, options: CreateOptions): Promise<FileHandle> {
     const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
-    const fd = await openat2(this.#fd, path, { flags, mode: 0o600, resolve: RESOLVE_IN_ROOT });
+    const how = { flags, mode: 0o600, resolve: RESOLVE_IN_ROOT };
+    const fd = await foreign(openat2(this.#fd, path, how), () => openat2As(options, this.#fd, path, how));
     try {
       const handle = await open(fdPath(fd), constants.O_WRONLY);
       await handle.chown(options.uid, options.gid);
@@ -97,14 +105,14 @@ export class GuestRoot implements AsyncDisposable {
 
   mkdir(path: string, options: CreateOptions): Promise<void> {
     return this.#inParent(path, async (parent, name) => {
-      await mkdirat(parent, name, options.mode);
+      await foreign(mkdirat(parent, name, options.mode), () => mkdiratAs(options, parent, name, options.mode));
       await fchownat(parent, name, options);
     });
   }
 
   symlink(path: string, target: string, owner: { readonly uid: number; readonly gid: number }): Promise<void> {
     return this.#inParent(path, async (parent, name) => {
-      await symlinkat(target, parent, name);
+      await foreign(symlinkat(target, parent, name), () => symlinkatAs(owner, target, parent, name));
       await fchownat(parent, name, owner);
     });
   }
@@ -150,10 +158,30 @@ export class GuestRoot implements AsyncDisposable {
     }
   }
 
-  async #inParent(path: string, use: (parent: number, name: string) => Promise<void>): Promise<void> {
+  async #inParent<T>(path: string, use: (parent: number, name: string) => Promise<T>): Promise<T> {
     const name = basename(path);
     if (name === '' || name === '.' || name === '..') throw new SyscallError('open', EINVAL, path);
-    await this.#with(dirname(path), O_PATH | constants.O_DIRECTORY, (fd) => use(fd, name));
+    return this.#with(dirname(path), O_PATH | constants.O_DIRECTORY, (fd) => use(fd, name));
+  }
+}
+
+/** Retries as the owner where the file system belongs to a guest's user namespace. */
+async function foreign(create: Promise<number>, asOwner: () => number): Promise<number> {
+  try {
+    return await create;
+  } catch (error) {
+    if (errnoOf(error) !== 'EOVERFLOW') throw error;
+    return asOwner();
+  }
+}
+
+/** In a file system of the guest's user namespace (its own tmpfs) only ids of the guest may make files: then the folder's owner does. */
+async function makeIn<T>(parent: number, make: () => Promise<T>, makeNow: () => T): Promise<T> {
+  try {
+    return await make();
+  } catch (error) {
+    if (errnoOf(error) !== 'EOVERFLOW') throw error;
+    return asFileOwner(await statFd(parent), makeNow);
   }
 }
 

@@ -100,8 +100,12 @@ const c = {
   symlinkat: bind('int symlinkat(const char *target, int dirfd, const char *path)'),
   fchownat: bind('int fchownat(int dirfd, const char *path, unsigned int uid, unsigned int gid, int flags)'),
   readlinkat: bind('long readlinkat(int dirfd, const char *path, void *buffer, size_t size)'),
+  setfsuid: bind('int setfsuid(unsigned int uid)'),
+  setfsgid: bind('int setfsgid(unsigned int gid)'),
   fallocate: bind('int fallocate(int fd, int mode, long offset, long length)'),
   syncfs: bind('int syncfs(int fd)'),
+  setfsuid: bind('int setfsuid(unsigned int uid)'),
+  setfsgid: bind('int setfsgid(unsigned int gid)'),
 };
 
 function now(native: Native, name: string, subject: string, args: Argument[]): number {
@@ -208,12 +212,69 @@ export function mkdirat(dirfd: number, name: string, mode: number): Promise<numb
   return later(c.mkdirat, 'mkdirat', name, [dirfd, name, mode]);
 }
 
+/**
+ * Runs `make` (synchronous calls only) as another owner for the file system: a file system that belongs to a user
+ * namespace takes no files of ids it does not map, and this process's own is one of those.
+ */
+export function asFileOwner<T>(owner: { readonly uid: number; readonly gid: number }, make: () => T): T {
+  c.setfsgid(owner.gid);
+  c.setfsuid(owner.uid);
+  try {
+    return make();
+  } finally {
+    c.setfsuid(0);
+    c.setfsgid(0);
+  }
+}
+
+/** On the calling thread, for `asFileOwner`. */
+export function mkdiratSync(dirfd: number, name: string, mode: number): number {
+  return now(c.mkdirat, 'mkdirat', name, [dirfd, name, mode]);
+}
+
+/** On the calling thread, for `asFileOwner`. */
+export function symlinkatSync(target: string, dirfd: number, name: string): number {
+  return now(c.symlinkat, 'symlinkat', name, [target, dirfd, name]);
+}
+
 export function unlinkat(dirfd: number, name: string, flags: number): Promise<number> {
   return later(c.unlinkat, 'unlinkat', name, [dirfd, name, flags]);
 }
 
 export function symlinkat(target: string, dirfd: number, name: string): Promise<number> {
   return later(c.symlinkat, 'symlinkat', name, [target, dirfd, name]);
+}
+
+export interface OwnerIds {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+/**
+ * Creates something as `owner`, on the calling thread: a file system that a guest mounted in its user namespace
+ * (its tmpfs) knows no other ids and answers EOVERFLOW to root. `create` must be one synchronous call.
+ */
+function createAs<T>(owner: OwnerIds, create: () => T): T {
+  c.setfsgid(owner.gid);
+  c.setfsuid(owner.uid);
+  try {
+    return create();
+  } finally {
+    c.setfsuid(0);
+    c.setfsgid(0);
+  }
+}
+
+export function openat2As(owner: OwnerIds, dirfd: number, path: string, how: OpenHow): number {
+  return createAs(owner, () => openat2Sync(dirfd, path, how));
+}
+
+export function mkdiratAs(owner: OwnerIds, dirfd: number, name: string, mode: number): number {
+  return createAs(owner, () => now(c.mkdirat, 'mkdirat', name, [dirfd, name, mode]));
+}
+
+export function symlinkatAs(owner: OwnerIds, target: string, dirfd: number, name: string): number {
+  return createAs(owner, () => now(c.symlinkat, 'symlinkat', name, [target, dirfd, name]));
 }
 
 /** Never follows a link at `name`; with an empty name it changes `dirfd` itself. */
