@@ -28,11 +28,12 @@ export class HashProcess implements Disposable {
     child.stdin.on('error', () => undefined);
   }
 
-  /** Resolves when more may be written. */
+  /** Resolves when the bytes are no longer needed. @throws Error when the process ended early. */
   async update(chunk: Uint8Array): Promise<void> {
-    if (this.#child.stdin.write(chunk)) return;
-    const drained = new Promise<void>((resolve) => this.#child.stdin.once('drain', resolve));
-    await Promise.race([drained, this.#digest]);
+    const taken = new Promise<void>((resolve, reject) => {
+      this.#child.stdin.write(chunk, (error) => (error ? reject(error) : resolve()));
+    });
+    await Promise.race([taken, this.#digest]);
   }
 
   /** Lower-case hex. */

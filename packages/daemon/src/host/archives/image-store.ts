@@ -3,6 +3,7 @@ import { type FileHandle, mkdir, mkdtemp, open, readdir, readFile, rename, rm, s
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { errors } from '../../core/errors.ts';
+import { BatchWriter } from './batch-writer.ts';
 import { HashProcess } from './hash-process.ts';
 import { formatOfFile, formatSuffix } from './format.ts';
 import { type ImageFileSet, inspectImage, type InspectedImage } from './inspect.ts';
@@ -167,11 +168,14 @@ class Incoming implements IncomingImage {
     const path = join(this.#folder, part);
     const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL;
     await using file = await open(path, flags, 0o600);
+    await using writer = new BatchWriter((batch) => this.#write(file, batch));
     for await (const chunk of source) {
       options.signal?.throwIfAborted();
-      await this.#write(file, chunk);
+      this.#count(chunk.length);
+      await writer.add(chunk);
       options.onBytes?.(this.#size);
     }
+    await writer.flush();
     await file.sync();
     this.#parts.set(part, path);
   }
@@ -212,10 +216,13 @@ class Incoming implements IncomingImage {
     return disk === undefined ? { main } : { main, root: { path: disk, disk: true } };
   }
 
-  async #write(file: FileHandle, chunk: Uint8Array): Promise<void> {
-    this.#size += chunk.length;
+  #count(bytes: number): void {
+    this.#size += bytes;
     const limit = this.#options.maxBytes ?? DEFAULT_MAX;
     if (this.#size > limit) throw errors.tooLarge(`Image is larger than ${limit} bytes`);
+  }
+
+  async #write(file: FileHandle, chunk: Uint8Array): Promise<void> {
     await Promise.all([writeAll(file, chunk), this.#hash.update(chunk)]);
   }
 }
