@@ -24,6 +24,10 @@ async function bundle({ entries, outbase, outdir }) {
     platform: 'node',
     target: 'node24',
     format: 'esm',
+    // What is imported on demand stays in files of its own, which Node's compile cache keeps ready.
+    splitting: true,
+    minifyWhitespace: true,
+    minifySyntax: true,
     conditions: ['source'],
     external: EXTERNAL,
     sourcemap: 'linked',

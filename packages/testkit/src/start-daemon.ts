@@ -109,8 +109,11 @@ export class TestDaemon implements AsyncDisposable {
     await this.start();
   }
 
-  leftovers(): Promise<Leftovers> {
-    return findLeftovers(this.stateDir);
+  /** What names its state folder beside the daemon itself. */
+  async leftovers(): Promise<Leftovers> {
+    const found = await findLeftovers(this.stateDir);
+    const processes = new Map([...found.processes].filter(([pid]) => pid !== this.pid));
+    return { ...found, processes };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
