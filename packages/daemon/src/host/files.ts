@@ -11,17 +11,14 @@ import {
   fchownat,
   mkdirat,
   mkdiratSync,
-  mkdiratAs,
   O_PATH,
   openat2,
   openat2Sync,
-  openat2As,
   RESOLVE_IN_ROOT,
   readlinkat,
   SyscallError,
   symlinkat,
   symlinkatSync,
-  symlinkatAs,
   unlinkat,
 } from './syscalls.ts';
 
@@ -92,27 +89,41 @@ export class GuestRoot implements AsyncDisposable {
   async createFile(path: string, options: CreateOptions): Promise<FileHandle> {
     const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
     const how = { flags, mode: 0o600, resolve: RESOLVE_IN_ROOT };
-    const fd = await foreign(openat2(this.#fd, path, how), () => openat2As(options, this.#fd, path, how));
-    try {
-      const handle = await open(fdPath(fd), constants.O_WRONLY);
-      await handle.chown(options.uid, options.gid);
-      await handle.chmod(options.mode);
-      return handle;
-    } finally {
-      await closeFd(fd);
-    }
+    return this.#inParent(path, async (parent, name) => {
+      const fd = await makeIn(
+        parent,
+        () => openat2(parent, name, how),
+        () => openat2Sync(parent, name, how),
+      );
+      try {
+        const handle = await open(fdPath(fd), constants.O_WRONLY);
+        await handle.chown(options.uid, options.gid);
+        await handle.chmod(options.mode);
+        return handle;
+      } finally {
+        await closeFd(fd);
+      }
+    });
   }
 
   mkdir(path: string, options: CreateOptions): Promise<void> {
     return this.#inParent(path, async (parent, name) => {
-      await foreign(mkdirat(parent, name, options.mode), () => mkdiratAs(options, parent, name, options.mode));
+      await makeIn(
+        parent,
+        () => mkdirat(parent, name, options.mode),
+        () => mkdiratSync(parent, name, options.mode),
+      );
       await fchownat(parent, name, options);
     });
   }
 
   symlink(path: string, target: string, owner: { readonly uid: number; readonly gid: number }): Promise<void> {
     return this.#inParent(path, async (parent, name) => {
-      await foreign(symlinkat(target, parent, name), () => symlinkatAs(owner, target, parent, name));
+      await makeIn(
+        parent,
+        () => symlinkat(target, parent, name),
+        () => symlinkatSync(target, parent, name),
+      );
       await fchownat(parent, name, owner);
     });
   }
@@ -162,16 +173,6 @@ export class GuestRoot implements AsyncDisposable {
     const name = basename(path);
     if (name === '' || name === '.' || name === '..') throw new SyscallError('open', EINVAL, path);
     return this.#with(dirname(path), O_PATH | constants.O_DIRECTORY, (fd) => use(fd, name));
-  }
-}
-
-/** Retries as the owner where the file system belongs to a guest's user namespace. */
-async function foreign(create: Promise<number>, asOwner: () => number): Promise<number> {
-  try {
-    return await create;
-  } catch (error) {
-    if (errnoOf(error) !== 'EOVERFLOW') throw error;
-    return asOwner();
   }
 }
 

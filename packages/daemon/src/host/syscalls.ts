@@ -104,8 +104,6 @@ const c = {
   setfsgid: bind('int setfsgid(unsigned int gid)'),
   fallocate: bind('int fallocate(int fd, int mode, long offset, long length)'),
   syncfs: bind('int syncfs(int fd)'),
-  setfsuid: bind('int setfsuid(unsigned int uid)'),
-  setfsgid: bind('int setfsgid(unsigned int gid)'),
 };
 
 function now(native: Native, name: string, subject: string, args: Argument[]): number {
@@ -243,38 +241,6 @@ export function unlinkat(dirfd: number, name: string, flags: number): Promise<nu
 
 export function symlinkat(target: string, dirfd: number, name: string): Promise<number> {
   return later(c.symlinkat, 'symlinkat', name, [target, dirfd, name]);
-}
-
-export interface OwnerIds {
-  readonly uid: number;
-  readonly gid: number;
-}
-
-/**
- * Creates something as `owner`, on the calling thread: a file system that a guest mounted in its user namespace
- * (its tmpfs) knows no other ids and answers EOVERFLOW to root. `create` must be one synchronous call.
- */
-function createAs<T>(owner: OwnerIds, create: () => T): T {
-  c.setfsgid(owner.gid);
-  c.setfsuid(owner.uid);
-  try {
-    return create();
-  } finally {
-    c.setfsuid(0);
-    c.setfsgid(0);
-  }
-}
-
-export function openat2As(owner: OwnerIds, dirfd: number, path: string, how: OpenHow): number {
-  return createAs(owner, () => openat2Sync(dirfd, path, how));
-}
-
-export function mkdiratAs(owner: OwnerIds, dirfd: number, name: string, mode: number): number {
-  return createAs(owner, () => now(c.mkdirat, 'mkdirat', name, [dirfd, name, mode]));
-}
-
-export function symlinkatAs(owner: OwnerIds, target: string, dirfd: number, name: string): number {
-  return createAs(owner, () => now(c.symlinkat, 'symlinkat', name, [target, dirfd, name]));
 }
 
 /** Never follows a link at `name`; with an empty name it changes `dirfd` itself. */
