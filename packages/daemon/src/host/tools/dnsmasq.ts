@@ -38,19 +38,31 @@ export class Dnsmasq {
     return true;
   }
 
-  /** Ends it and waits until it is gone. Idempotent. */
+  /** Ends it and waits until it is gone, its sockets with it. Idempotent. */
   async stop(): Promise<void> {
+    const pid = await this.pid();
+    if (pid === undefined) return;
     for (let attempt = 0; attempt < 300; attempt++) {
-      const pid = await this.pid();
-      if (pid === undefined) return;
       try {
-        kill(pid, attempt < 100 ? 'SIGTERM' : 'SIGKILL');
+        if (attempt === 0) kill(pid, 'SIGTERM');
+        else if (attempt === 100 && (await this.pid()) === pid) kill(pid, 'SIGKILL');
       } catch {
         return; // gone in between
       }
+      if (await hasEnded(pid)) return;
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
     throw new Error(`dnsmasq of ${this.#pidFile} cannot be stopped`);
+  }
+}
+
+/** A process that is ending has no command line and no pid file any more, but its sockets until it is a zombie or gone. */
+async function hasEnded(pid: number): Promise<boolean> {
+  try {
+    const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
+    return /^ [ZX]/.test(stat.slice(stat.lastIndexOf(')') + 1));
+  } catch {
+    return true;
   }
 }
 
