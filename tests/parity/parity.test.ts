@@ -1,0 +1,125 @@
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  type Answer,
+  startDaemon,
+  startLxd,
+  subnets,
+  type TestDaemon,
+  type TestLxd,
+  type TestSubnet,
+  tinyImage,
+} from '@keelson/testkit';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Case, cases, type Names } from './cases.ts';
+import { differences } from './differences.ts';
+import { sameShape, shapeOf } from './shape.ts';
+
+type Server = Pick<TestDaemon, 'request'>;
+
+/** What is compared of an answer: status, kind, error code and structure; of an operation also how it ended. */
+interface Outcome {
+  readonly status: number;
+  readonly type: string;
+  readonly code: number;
+  readonly error: string;
+  readonly shape: string;
+  readonly ended: number | undefined;
+  readonly description: string;
+}
+
+async function send(server: Server, one: Case, names: Names): Promise<Outcome> {
+  const options = one.headers === undefined ? {} : { headers: one.headers };
+  const answer = await server.request(one.method, one.path(names), one.body?.(names), options);
+  return outcome(server, one, answer);
+}
+
+async function outcome(server: Server, one: Case, answer: Answer): Promise<Outcome> {
+  const { status, body } = answer;
+  const started = body?.type === 'async' && !one.loose;
+  const done = started
+    ? await server.request<Record<string, unknown>>('GET', `${body.operation.split('?')[0]}/wait?timeout=60`)
+    : undefined;
+  const record = done?.body.metadata ?? body?.metadata;
+  if (started) dropProgress(record);
+  const operation = (started ? record : {}) as { status_code?: number; err?: string; description?: string };
+  return {
+    status,
+    type: body?.type ?? 'none',
+    code: body?.error_code ?? 0,
+    error: operation.err || body?.error || '',
+    shape: one.loose ? 'any' : shapeOf(record),
+    ended: operation.status_code,
+    description: operation.description ?? '',
+  };
+}
+
+/** How far an operation came is news, not structure: each server tells its own steps. */
+function dropProgress(record: unknown): void {
+  const metadata = (record as { metadata?: Record<string, unknown> | null } | undefined)?.metadata ?? {};
+  for (const key of Object.keys(metadata)) if (key === 'progress' || key.endsWith('_progress')) delete metadata[key];
+}
+
+/** What disagrees, as text; empty when nothing does. */
+function compare(lxd: Outcome, ours: Outcome): string {
+  const found: string[] = [];
+  if (lxd.status !== ours.status || lxd.code !== ours.code)
+    found.push(`status ${lxd.status}/${lxd.code} against ${ours.status}/${ours.code}`);
+  if (lxd.type !== ours.type) found.push(`type ${lxd.type} against ${ours.type}`);
+  if (lxd.ended !== ours.ended) found.push(`operation ended ${lxd.ended} against ${ours.ended}`);
+  if (lxd.description !== ours.description) found.push(`operation "${lxd.description}" against "${ours.description}"`);
+  if (!sameShape(lxd.shape, ours.shape)) found.push(`structure\n  ${lxd.shape}\n  ${ours.shape}`);
+  return found.length === 0 ? '' : `${found.join('\n')}\n  LXD says:  ${lxd.error}\n  Keelson says: ${ours.error}`;
+}
+
+async function importImage(server: Server): Promise<string> {
+  const { unified } = await tinyImage();
+  const headers = { 'Content-Type': 'application/octet-stream' };
+  const { body } = await server.request('POST', '/1.0/images', readFileSync(unified), { headers });
+  const done = await server.request<{ metadata: { fingerprint: string } }>('GET', `${body.operation}/wait`);
+  return done.body.metadata.metadata.fingerprint;
+}
+
+describe('parity with LXD 5.0.2', () => {
+  const stack = new AsyncDisposableStack();
+  let ours: { server: TestDaemon; names: Names };
+  let theirs: { server: TestLxd; names: Names };
+
+  beforeAll(async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'keelson-parity-'));
+    stack.defer(() => rm(folder, { recursive: true, force: true }));
+    const nets: TestSubnet[] = [stack.use(subnets.take()), stack.use(subnets.take())];
+    const [daemon, lxd] = await Promise.all([startDaemon(), startLxd()]);
+    stack.use(daemon);
+    stack.use(lxd);
+    const names = (net: TestSubnet | undefined, fingerprint: string): Names => ({
+      bridge: net?.bridge ?? '',
+      address: net?.address ?? '',
+      fingerprint,
+      folder,
+    });
+    ours = { server: daemon, names: names(nets[0], await importImage(daemon)) };
+    theirs = { server: lxd, names: names(nets[1], await importImage(lxd)) };
+  }, 120_000);
+
+  afterAll(() => stack.disposeAsync(), 120_000);
+
+  it('has a case for every difference', () => {
+    const known = new Set(cases.map(({ name }) => name));
+    expect(Object.keys(differences).filter((name) => !known.has(name))).toEqual([]);
+    expect(known.size).toBe(cases.length);
+  });
+
+  it.each(cases.map((one) => [one.name, one] as const))('%s', async (name, one) => {
+    const [lxd, mine] = await Promise.all([send(theirs.server, one, theirs.names), send(ours.server, one, ours.names)]);
+    const disagreement = compare(lxd, mine);
+    const allowed = differences[name];
+    if (allowed === undefined) expect(disagreement).toBe('');
+    else {
+      expect(disagreement, 'agrees now: take it out of the table').not.toBe('');
+      if (allowed.status !== undefined) expect([lxd.status, mine.status]).toEqual(allowed.status);
+    }
+  });
+});
