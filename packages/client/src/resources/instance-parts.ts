@@ -44,8 +44,7 @@ export class Snapshot extends Model<InstanceSnapshot> {
 
   constructor(
     context: ModelContext,
-    instance: string,
-    name: string,
+    { instance, name }: { readonly instance: string; readonly name: string },
     record: Partial<InstanceSnapshot>,
     populated: boolean,
   ) {
@@ -95,7 +94,7 @@ export class SnapshotManager extends Manager<InstanceSnapshot, Snapshot, 'name'>
       fields: FIELDS,
       key: 'name',
       make: (name, record, populated) =>
-        new Snapshot(context, instance, name.split('/').at(-1) ?? name, record, populated),
+        new Snapshot(context, { instance, name: name.split('/').at(-1) ?? name }, record, populated),
     });
     this.#instance = instance;
   }
