@@ -296,7 +296,12 @@ export class InstanceSnapshots {
     const { instances, metadata } = deps.collections;
     const id = idOf(record.project, record.name);
     // A snapshot may hold what the project has since forbidden.
-    deps.guard.checkInstance({ ...record, config: snapshot.config, devices: snapshot.devices, profiles: snapshot.profiles });
+    deps.guard.checkInstance({
+      ...record,
+      config: snapshot.config,
+      devices: snapshot.devices,
+      profiles: snapshot.profiles,
+    });
     await deps.storage.restoreSnapshot(this.#context.rootVolume(record), snapshot.name);
     await instances.update(id, (current) => ({
       ...current,
