@@ -49,7 +49,8 @@ function report(summaries, started) {
   console.log(`  ${((Date.now() - started) / 1000).toFixed(1).padStart(6)} s  in all`);
   console.log('Slowest test files:');
   for (const line of slowestFiles(summaries)) console.log(line);
-  for (const { name, reason } of summaries.flatMap(({ skips }) => skips)) console.log(`skipped: ${name}: ${reason}`);
+  for (const { name, reason } of summaries.flatMap(({ skips }) => skips))
+    console.log(`skipped: ${name}${reason ? `: ${reason}` : ''}`);
   if (failedStages.length > 0) console.log(`Failed stages: ${failedStages.join(', ')}`);
 }
 

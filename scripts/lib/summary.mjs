@@ -4,7 +4,7 @@
  * @property {number} passed
  * @property {number} failed failed tests, files that did not load, and errors outside of tests
  * @property {number} skipped
- * @property {{name: string, reason: string}[]} skips
+ * @property {{name: string, reason: string}[]} skips reason is empty where the name states it
  * @property {{path: string, ms: number}[]} files
  */
 
@@ -29,7 +29,7 @@ export function summarize(report, code) {
     summary.passed += file.tests.filter((test) => test.state === 'passed').length;
     for (const test of file.tests.filter(({ state }) => state === 'skipped' || state === 'pending')) {
       summary.skipped += 1;
-      summary.skips.push({ name: `${file.path} > ${test.name}`, reason: test.note ?? 'no reason given' });
+      summary.skips.push({ name: `${file.path} > ${test.name}`, reason: test.note ?? '' });
     }
   }
   summary.failed += report?.unhandled?.length ?? 0;
