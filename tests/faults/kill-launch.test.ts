@@ -1,0 +1,86 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { command, until } from '@keelson/testkit';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { InstanceWorld } from '../instances/world.ts';
+
+const ROUNDS = 50;
+const NAME = 'victim';
+
+describe('kill -9 at any moment of a launch or a delete', () => {
+  let world: InstanceWorld;
+
+  beforeAll(async () => {
+    world = await InstanceWorld.open();
+  });
+  afterAll(async () => {
+    await world?.[Symbol.asyncDispose]();
+  });
+
+  const url = `/1.0/instances/${NAME}`;
+  const source = { name: NAME, source: { type: 'image', alias: 'tiny' } };
+
+  /** A whole life; resolves wherever the daemon's end cuts it off. */
+  const live = async (): Promise<void> => {
+    try {
+      await world.daemon.run('POST', '/1.0/instances', source);
+      await world.daemon.run('PUT', `${url}/state`, { action: 'start' });
+      await world.daemon.run('PUT', `${url}/state`, { action: 'stop', force: true });
+      await world.daemon.run('DELETE', url);
+    } catch {
+      // the daemon is gone
+    }
+  };
+
+  const exists = async (): Promise<boolean> => (await world.daemon.request('GET', url)).status === 200;
+
+  /** Everything on the host that belongs to the instance. */
+  const remains = async (): Promise<string[]> => {
+    const { stateDir } = world.daemon;
+    const own = (line: string): boolean => line.includes(stateDir) && line.includes(NAME);
+    const mounts = readFileSync('/proc/self/mountinfo', 'utf8').split('\n').filter(own);
+    const volumes = readdirSync(join(stateDir, 'storage-pools/p/containers')).filter((name) => name.includes(NAME));
+    const ports = readdirSync(`/sys/class/net/${world.bridge}/brif`);
+    const processes = [...(await world.daemon.leftovers()).processes.values()].filter((line) => line.includes(NAME));
+    const { stdout } = await command('find', ['/sys/fs/cgroup', '-maxdepth', '4', '-type', 'd', '-name', `*${NAME}*`], {
+      anyExit: true,
+    });
+    return [...mounts, ...volumes, ...ports, ...processes, ...stdout.split('\n').filter((line) => line !== '')];
+  };
+
+  it(`leaves nothing behind and the name free, ${ROUNDS} times`, { timeout: 240_000 }, async () => {
+    // How long a life takes here and now, so that the kills spread over all of it.
+    const started = performance.now();
+    await live();
+    const length = performance.now() - started;
+    const seen = { none: 0, stopped: 0, running: 0 };
+    for (let round = 0; round < ROUNDS; round++) {
+      const life = live();
+      await sleep(((round + Math.random()) / ROUNDS) * length * 1.1);
+      await world.daemon.kill();
+      await life;
+      await world.daemon.start();
+      if (await exists()) {
+        const { body } = await world.daemon.request<{ status: string }>('GET', `${url}/state`);
+        seen[body.metadata.status === 'Running' ? 'running' : 'stopped']++;
+        if (body.metadata.status === 'Running') {
+          await world.daemon.run('PUT', `${url}/state`, { action: 'stop', force: true });
+        }
+        await world.daemon.run('DELETE', url);
+      } else {
+        seen.none++;
+      }
+      await until(`nothing of round ${round} to be left`, async () => (await remains()).length === 0, {
+        timeoutMs: 10_000,
+      }).catch(async () => {
+        expect(await remains(), `round ${round}`).toEqual([]);
+      });
+    }
+    // All kinds of moments were hit.
+    expect(seen.none).toBeGreaterThan(0);
+    expect(seen.stopped + seen.running).toBeGreaterThan(0);
+    await world.daemon.run('POST', '/1.0/instances', source);
+    await world.daemon.run('DELETE', url);
+  });
+});
