@@ -1,7 +1,8 @@
 import type { Image, ImageAliasesEntry, Operation } from '@keelson/api';
-import { request, startInProcess, type TestApi } from '@keelson/testkit';
+import { request, startInProcess, type TestApi, until } from '@keelson/testkit';
 import { createHash } from 'node:crypto';
 import { readdirSync } from 'node:fs';
+import { request as httpRequest } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { hostileImages, makeTar, METADATA } from '../host/archives/hostile.test-data.ts';
@@ -112,6 +113,20 @@ describe('import', () => {
     const again = await upload(body);
     expect([again.status_code, again.err]).toEqual([400, 'Image with same fingerprint already exists']);
     expect(again.metadata).toEqual({ fingerprint: sha(body), size: String(body.length) });
+  });
+
+  test('a client that goes away in the middle leaves nothing behind', async () => {
+    const before = (await api.request('GET', '/1.0/images')).body.metadata;
+    const body = await image();
+    const headers = { ...octets, 'Content-Length': String(body.length + 1) };
+    const sent = httpRequest({ socketPath: api.socket, method: 'POST', path: '/1.0/images', headers });
+    sent.on('error', () => undefined);
+    sent.write(body);
+    const scratch = (): string[] => readdirSync(join(api.stateDir, 'scratch'));
+    await until('the upload to begin', () => scratch().length > 0);
+    sent.destroy();
+    await until('the upload to be cleaned up', () => scratch().length === 0);
+    expect((await api.request('GET', '/1.0/images')).body.metadata).toEqual(before);
   });
 
   test.each([

@@ -168,7 +168,7 @@ class Incoming implements IncomingImage {
     const path = join(this.#folder, part);
     const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL;
     await using file = await open(path, flags, 0o600);
-    await using writer = new BatchWriter((batch) => this.#write(file, batch));
+    await using writer = new BatchWriter((batch) => this.#write(file, batch).catch(explain));
     for await (const chunk of source) {
       options.signal?.throwIfAborted();
       this.#count(chunk.length);
@@ -225,6 +225,13 @@ class Incoming implements IncomingImage {
   async #write(file: FileHandle, chunk: Uint8Array): Promise<void> {
     await Promise.all([writeAll(file, chunk), this.#hash.update(chunk)]);
   }
+}
+
+function explain(error: unknown): never {
+  if (error instanceof Error && 'code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT')) {
+    throw errors.unavailable('No space left for the image; free some below the state folder', error);
+  }
+  throw error;
 }
 
 async function writeAll(file: FileHandle, chunk: Uint8Array): Promise<void> {

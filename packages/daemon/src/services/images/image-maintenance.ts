@@ -10,8 +10,8 @@ const HOUR = 3_600_000;
 
 export interface ImageMaintenanceOptions {
   readonly catalog: ImageCatalog;
-  readonly deletion: ImageDeletion;
-  readonly downloads: ImageDownloads;
+  readonly deletion: Pick<ImageDeletion, 'delete'>;
+  readonly downloads: Pick<ImageDownloads, 'refresh'>;
   /** Server config in force: `images.remote_cache_expiry`, `images.auto_update_interval`. */
   readonly config: (key: string) => string;
   readonly clock: Clock;

@@ -1,0 +1,316 @@
+import { createReadStream, createWriteStream } from 'node:fs';
+import { mkdir, mkdtemp, open, rename, rm, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { PassThrough, type Readable, Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { pack } from 'tar-stream';
+import { errors } from '../../core/errors.ts';
+import { runStream } from '../run-stream.ts';
+import { catTar, compressCommand, extractTar, listTar, type TarFile } from '../tools/tar.ts';
+import { displayName, parseTarLine } from './entries.ts';
+import { formatOfFile, type TarCompression } from './format.ts';
+
+/** One volume or snapshot of a backup. */
+export interface VolumeArchivePart {
+  /** Path of the member: a folder's, or a block file's own name. */
+  readonly name: string;
+  /** Host folder or file. */
+  readonly source: string;
+  readonly block: boolean;
+}
+
+/** Two blocks of zeros, which end a tar. */
+const END_LENGTH = 1024;
+const MIB = 1024 ** 2;
+const MAX_ENTRIES = 2_000_000;
+const INDEX = 'backup/index.yaml';
+const codecs: readonly TarCompression[] = ['gzip', 'bzip2', 'lzma', 'xz', 'zstd'];
+
+/** Makes and reads the tarballs of volume backups, in the layout that LXD reads and writes. */
+export class VolumeArchives {
+  readonly #scratch: string;
+
+  constructor(scratch: string) {
+    this.#scratch = scratch;
+  }
+
+  /** Writes the whole file or none. `compression` is `none` or one that `compressCommand` knows. @throws bad-request. */
+  async write(
+    target: string,
+    content: { readonly index: string; readonly parts: readonly VolumeArchivePart[] },
+    options: { readonly compression: string; readonly signal?: AbortSignal },
+  ): Promise<void> {
+    const codec = codecs.find((known) => known === options.compression);
+    if (options.compression !== 'none' && codec === undefined)
+      throw errors.badRequest(`Invalid compression algorithm "${options.compression}"`);
+    await mkdir(dirname(target), { recursive: true, mode: 0o700 });
+    const partial = `${target}.part`;
+    try {
+      const out = createWriteStream(partial, { mode: 0o600, flush: true });
+      const tar = tarOf(content.index, content.parts, options.signal);
+      if (codec === undefined || codec === 'none') await pipeline(tar, out);
+      else {
+        const [command, args] = compressCommand(codec);
+        await runStream(command, args, {
+          stdin: tar,
+          stdout: out,
+          ...(options.signal === undefined ? {} : { signal: options.signal }),
+        });
+        if (tar.errored !== null) throw tar.errored;
+      }
+      await rename(partial, target);
+    } finally {
+      await rm(partial, { force: true });
+    }
+  }
+
+  /** Keeps a foreign backup in the scratch folder until it is disposed. @throws bad-request for what is no archive. */
+  async receive(content: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<ReceivedBackup> {
+    const folder = await mkdtemp(join(this.#scratch, 'volume-import-'));
+    try {
+      const path = join(folder, 'upload');
+      await pipeline(content, createWriteStream(path, { mode: 0o600 }), { signal });
+      return await ReceivedBackup.check(folder, path);
+    } catch (error) {
+      await rm(folder, { recursive: true, force: true });
+      throw error;
+    }
+  }
+
+  /** Bytes as they come, for what is no archive. */
+  async receiveFile(
+    content: AsyncIterable<Uint8Array>,
+    signal: AbortSignal,
+  ): Promise<{ readonly path: string } & AsyncDisposable> {
+    const folder = await mkdtemp(join(this.#scratch, 'volume-import-'));
+    const dispose = () => rm(folder, { recursive: true, force: true });
+    try {
+      const path = join(folder, 'upload');
+      await pipeline(content, createWriteStream(path, { mode: 0o600 }), { signal });
+      return { path, [Symbol.asyncDispose]: dispose };
+    } catch (error) {
+      await dispose();
+      throw error;
+    }
+  }
+
+  read(path: string): Readable {
+    return createReadStream(path, { highWaterMark: 256 * 1024 });
+  }
+
+  size(path: string): Promise<number> {
+    return stat(path).then(({ size }) => size);
+  }
+
+  async move(from: string, to: string): Promise<void> {
+    await mkdir(dirname(to), { recursive: true, mode: 0o700 });
+    await rename(from, to);
+  }
+
+  async remove(path: string): Promise<void> {
+    await rm(path, { force: true });
+  }
+}
+
+/** A backup whose every entry was checked. */
+export class ReceivedBackup implements AsyncDisposable {
+  readonly #folder: string;
+  readonly #tar: TarFile;
+
+  private constructor(folder: string, tar: TarFile) {
+    this.#folder = folder;
+    this.#tar = tar;
+  }
+
+  static async check(folder: string, path: string): Promise<ReceivedBackup> {
+    const format = await formatOfFile(path);
+    if (format.kind !== 'tar') throw errors.badRequest('Unsupported compression');
+    const tar = { path, compression: format.compression };
+    const check = new BackupCheck();
+    try {
+      await listTar(tar, (line) => check.add(line));
+    } catch (error) {
+      if (error instanceof Error && error.name === 'KeelsonError') throw error;
+      throw errors.badRequest('The backup is damaged or ends early', error);
+    }
+    if (!check.hasIndex) throw errors.badRequest('Backup is missing at "backup/index.yaml"');
+    return new ReceivedBackup(folder, tar);
+  }
+
+  /** Text of index.yaml. */
+  async index(): Promise<string> {
+    const chunks: Buffer[] = [];
+    const sink = new Writable({
+      write: (chunk: Buffer, _encoding, done) => {
+        chunks.push(chunk);
+        done();
+      },
+    });
+    await catTar(this.#tar, [INDEX], sink);
+    return Buffer.concat(chunks).toString('utf8');
+  }
+
+  /** Content of a folder member into an existing folder. @throws bad-request when it is not in the backup. */
+  async extract(member: string, target: string, signal?: AbortSignal): Promise<void> {
+    const strip = member.split('/').length;
+    await this.#reading(
+      member,
+      extractTar(this.#tar, target, { members: [member], strip, ...(signal === undefined ? {} : { signal }) }),
+    );
+  }
+
+  /** Extracts into a scratch folder that lives while `use` runs. */
+  async withExtracted<T>(member: string, use: (folder: string) => Promise<T>, signal?: AbortSignal): Promise<T> {
+    const folder = await mkdtemp(join(this.#folder, 'tree-'));
+    try {
+      await this.extract(member, folder, signal);
+      return await use(folder);
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  }
+
+  /** Content of a file member over an existing file. */
+  async extractFile(member: string, target: string): Promise<void> {
+    await using file = await open(target, 'r+');
+    await file.truncate(0);
+    await this.#reading(member, catTar(this.#tar, [member], file.createWriteStream({ autoClose: false, start: 0 })));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+
+  async #reading(member: string, work: Promise<unknown>): Promise<void> {
+    try {
+      await work;
+    } catch (error) {
+      if (error instanceof Error && error.name === 'CommandError')
+        throw errors.badRequest(`Cannot read "${member}" from the backup`, error);
+      throw error;
+    }
+  }
+}
+
+/** Refuses what could leave its folder when it is extracted. */
+class BackupCheck {
+  hasIndex = false;
+  readonly #links = new Set<string>();
+  #entries = 0;
+
+  add(line: string): void {
+    const entry = parseTarLine(line);
+    if (entry === undefined) throw errors.badRequest('The backup holds an entry of an unknown kind');
+    const name = entry.name.replace(/^\.\//, '').replace(/\/+$/, '');
+    const parts = name.split('/');
+    const refuse = (why: string): never => {
+      throw errors.badRequest(`Backup entry "${displayName(entry.name).slice(0, 200)}" ${why}`);
+    };
+    if (++this.#entries > MAX_ENTRIES) refuse('is one too many');
+    if (parts[0] !== 'backup' || parts.includes('..') || parts.includes('')) refuse('is outside the backup');
+    for (let end = parts.length - 1; end > 0; end--) {
+      if (this.#links.has(parts.slice(0, end).join('/'))) refuse('lies behind a link');
+    }
+    if (entry.type === 'symlink') {
+      if (parts.length <= 2) refuse('must be a folder or a file');
+      this.#links.add(name);
+    } else this.#links.delete(name);
+    if (entry.type === 'hardlink') {
+      const target = (entry.link ?? '').replace(/^\.\//, '').split('/');
+      if (target[0] !== 'backup' || target[1] !== parts[1] || target.includes('..')) refuse('links outside its volume');
+    }
+    if (name === INDEX) {
+      if (entry.type !== 'file' || entry.size > MIB) refuse('is not a small file');
+      this.hasIndex = true;
+    }
+  }
+}
+
+/** index.yaml, then the parts in order. */
+function tarOf(index: string, parts: readonly VolumeArchivePart[], signal: AbortSignal | undefined): PassThrough {
+  const out = new PassThrough({ highWaterMark: 256 * 1024 });
+  const work = async (): Promise<void> => {
+    await append(out, packMember({ name: INDEX, mode: 0o644 }, index), false);
+    for (const [position, part] of parts.entries()) {
+      const last = position === parts.length - 1;
+      if (part.block) await append(out, packBlock(part, (await stat(part.source)).size), last);
+      else await packFolder(part, last, signal, (output) => append(out, output, last));
+    }
+    out.end();
+  };
+  work().catch((error: unknown) => out.destroy(error instanceof Error ? error : new Error(String(error))));
+  return out;
+}
+
+function packMember(header: { name: string; mode: number }, text: string): Readable {
+  const tar = pack();
+  tar.entry(header, text);
+  tar.finalize();
+  return tar as unknown as Readable;
+}
+
+function packBlock(part: VolumeArchivePart, size: number): Readable {
+  const tar = pack();
+  const entry = tar.entry({ name: part.name, mode: 0o600, size }, (error) => error && tar.destroy(error));
+  createReadStream(part.source, { highWaterMark: 1024 * 1024, end: Math.max(size - 1, 0) })
+    .on('error', (error) => tar.destroy(error))
+    .pipe(entry);
+  entry.on('finish', () => tar.finalize());
+  return tar as unknown as Readable;
+}
+
+async function packFolder(
+  part: VolumeArchivePart,
+  last: boolean,
+  signal: AbortSignal | undefined,
+  sink: (output: Readable) => Promise<void>,
+): Promise<void> {
+  const prefix = part.name.replace(/[\\&,;]/g, '\\$&');
+  const args = [
+    '--create',
+    '--file=-',
+    '--format=posix',
+    '--numeric-owner',
+    '--acls',
+    '--xattrs',
+    '--xattrs-include=user.*',
+    '--xattrs-include=security.capability',
+    '--sparse',
+    '--one-file-system',
+    // Of a part in the middle exactly two blocks are cut off at its end.
+    ...(last ? [] : ['--blocking-factor=1']),
+    `--transform=flags=rSh;s,^\\.\\(/\\|$\\),${prefix}\\1,`,
+    '.',
+  ];
+  await runStream('tar', args, {
+    cwd: part.source,
+    stdout: sink,
+    ok: [0, 1],
+    ...(signal === undefined ? {} : { signal }),
+  });
+}
+
+/** Passes a tar on, without its end unless it is the last. */
+async function append(out: PassThrough, source: Readable, last: boolean): Promise<void> {
+  let held: Buffer<ArrayBufferLike> = Buffer.alloc(0);
+  for await (const chunk of source as AsyncIterable<Buffer>) {
+    const all = held.length === 0 ? chunk : Buffer.concat([held, chunk]);
+    const keep = last ? 0 : Math.min(END_LENGTH, all.length);
+    held = all.subarray(all.length - keep);
+    const pass = all.subarray(0, all.length - keep);
+    if (pass.length > 0 && !out.write(pass)) await drained(out);
+  }
+}
+
+function drained(out: PassThrough): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const done = () => {
+      out.off('drain', done);
+      out.off('close', closed);
+      resolve();
+    };
+    const closed = () => reject(out.errored ?? new Error('The archive was closed early'));
+    out.once('drain', done);
+    out.once('close', closed);
+  });
+}
