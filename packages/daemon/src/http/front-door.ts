@@ -94,7 +94,7 @@ export class FrontDoor {
 async function send(reply: Exclude<Reply, { kind: 'websocket' }>, response: ServerResponse): Promise<void> {
   switch (reply.kind) {
     case 'body':
-      return sendJson(response, 200, reply.body);
+      return sendJson(response, 200, reply.body, reply.headers);
     case 'json':
       return sendJson(response, reply.status, syncBody(reply.json), { ...etagHeader(reply.etag), ...reply.headers });
     case 'value': {

@@ -1,5 +1,7 @@
 import type { Readable } from 'node:stream';
 import type { WebSocket } from 'ws';
+import { syncBody } from './envelope.ts';
+import { etagOf } from './etag.ts';
 import type { OperationRecord, StartedOperation } from '../services/operations/contract.ts';
 
 export type Headers = Readonly<Record<string, string>>;
@@ -20,7 +22,7 @@ export type Reply =
       readonly etag?: readonly unknown[];
       readonly headers?: Headers;
     }
-  | { readonly kind: 'body'; readonly body: Uint8Array }
+  | { readonly kind: 'body'; readonly body: Uint8Array; readonly headers?: Headers }
   | { readonly kind: 'operation'; readonly record: OperationRecord }
   | {
       readonly kind: 'raw';
@@ -35,9 +37,15 @@ export function sync(value: unknown, etag?: readonly unknown[]): Reply {
   return { kind: 'value', value, status: 200, ...(etag === undefined ? {} : { etag }) };
 }
 
-/** 200 with a record that is JSON text already; keep `etag` the same object while it is equal. */
+/** 200 with a record that is JSON text already. */
 export function syncJson(json: string, etag?: readonly unknown[]): Reply {
   return { kind: 'json', json, status: 200, ...(etag === undefined ? {} : { etag }) };
+}
+
+/** 200 with a record as it goes over the wire: keep the reply and answer with it as long as the record is the same. */
+export function prepared(json: string, etag?: readonly unknown[]): Reply {
+  const body = Buffer.from(syncBody(json));
+  return etag === undefined ? { kind: 'body', body } : { kind: 'body', body, headers: { ETag: `"${etagOf(etag)}"` } };
 }
 
 /** 200 with nothing to tell. */

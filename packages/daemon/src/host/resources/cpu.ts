@@ -112,8 +112,8 @@ export function parseCpuInfo(text: string): Map<number, { vendor: string; model:
   for (const block of text.split(/\n\s*\n/)) {
     const fields = new Map(
       block.split('\n').map((line) => {
-        const [key = '', value = ''] = line.split(/\s*:\s?/, 2);
-        return [key.trim(), value.trim()] as const;
+        const colon = line.indexOf(':');
+        return [line.slice(0, colon).trim(), line.slice(colon + 1).trim()] as const;
       }),
     );
     const id = fields.get('processor');

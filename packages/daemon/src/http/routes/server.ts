@@ -1,6 +1,6 @@
 import { routes } from '@keelson/api';
 import type { ServerApi } from '../../services/server/contract.ts';
-import { empty, raw, sync, syncJson } from '../reply.ts';
+import { empty, prepared, raw, sync, type Reply } from '../reply.ts';
 import { bind, type RouteBinding } from '../route.ts';
 
 /** Documents about the API itself; made once, when first asked for. */
@@ -12,11 +12,14 @@ export interface ApiDocuments {
 }
 
 export function serverRoutes(server: ServerApi, documents: ApiDocuments): RouteBinding[] {
+  const replies = new WeakMap<object, Reply>();
   return [
     bind(routes['api.root'], () => sync(['/1.0'])),
     bind(routes['server.get'], ({ caller, project }) => {
-      const { json, etag } = server.describe(caller, project);
-      return syncJson(json, etag);
+      const description = server.describe(caller, project);
+      const reply = replies.get(description) ?? prepared(description.json, description.etag);
+      replies.set(description, reply);
+      return reply;
     }),
     bind(routes['server.put'], async ({ caller, body, ifMatch }) => {
       await server.put(caller, body, ifMatch);

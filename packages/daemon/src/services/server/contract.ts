@@ -4,7 +4,7 @@ import type { Caller } from '../certificates/caller.ts';
 
 /** The server itself as the API needs it. */
 export interface ServerApi {
-  /** The record as JSON text, and its ETag; without rights only what everybody may know. */
+  /** The record as JSON text, and its ETag; without rights only what everybody may know. The same object while nothing changed. */
   describe(caller: Caller, project: string): { readonly json: string; readonly etag: readonly unknown[] | undefined };
   /** Replaces all config keys. @throws bad-request naming the key; nothing is changed then. */
   put(caller: Caller, body: ServerPut, precondition: Precondition): Promise<void>;

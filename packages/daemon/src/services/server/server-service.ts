@@ -20,14 +20,15 @@ export class ServerService implements ServerApi {
   readonly #options: ServerServiceOptions;
   readonly #texts = new Map<string, { stamp: string; json: string; etag: readonly unknown[] }>();
 
+  readonly #forStrangers: { readonly json: string; readonly etag: undefined };
+
   constructor(options: ServerServiceOptions) {
     this.#options = options;
+    this.#forStrangers = { json: JSON.stringify(this.#untrusted('untrusted')), etag: undefined };
   }
 
   describe(caller: Caller, project: string): { json: string; etag: readonly unknown[] | undefined } {
-    if (caller.kind === 'untrusted' || caller.kind === 'metrics') {
-      return { json: JSON.stringify(this.#untrusted('untrusted')), etag: undefined };
-    }
+    if (caller.kind === 'untrusted' || caller.kind === 'metrics') return this.#forStrangers;
     const addresses = this.#options.addresses();
     const stamp = `${this.#options.config.revision}|${addresses.join()}`;
     const key = `${isAdmin(caller)}|${project}`;
