@@ -35,15 +35,26 @@ export interface InspectOptions {
  * @throws bad-request naming the entry, or with LXD's text when it is no image at all.
  */
 export async function inspectImage(files: ImageFileSet, options: InspectOptions = {}): Promise<InspectedImage> {
-  const format = await formatOfFile(files.main);
-  const content = files.root === undefined ? 'unified' : 'metadata';
-  const summary = await checkArchive(files.main, { format, content }, options);
-  const texts = await readMetadata(files.main, format, summary);
+  const [head, root] = await Promise.all([
+    inspectHead(files, options),
+    files.root === undefined ? undefined : splitRoot(files.root, options),
+  ]);
+  const { texts, summary } = head;
   const metadata = texts.get('metadata.yaml');
   if (metadata === undefined) throw errors.badRequest('Metadata tarball is missing metadata.yaml');
   texts.delete('metadata.yaml');
-  const found = files.root === undefined ? unifiedRoot(summary) : await splitRoot(files.root, options);
-  return { metadata, templates: texts, ...found };
+  return { metadata, templates: texts, ...(root ?? unifiedRoot(summary)) };
+}
+
+/** The archive that holds metadata.yaml: all of a unified image, one part of a split one. */
+async function inspectHead(
+  { main, root }: ImageFileSet,
+  options: InspectOptions,
+): Promise<{ texts: Map<string, string>; summary: TreeSummary }> {
+  const format = await formatOfFile(main);
+  const content = root === undefined ? 'unified' : 'metadata';
+  const summary = await checkArchive(main, { format, content }, options);
+  return { texts: await readMetadata(main, format, summary), summary };
 }
 
 type RootKind = Pick<InspectedImage, 'type' | 'unpackedBytes'>;

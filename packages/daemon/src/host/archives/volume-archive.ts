@@ -234,7 +234,7 @@ function tarOf(index: string, parts: readonly VolumeArchivePart[], signal: Abort
     for (const [position, part] of parts.entries()) {
       const last = position === parts.length - 1;
       if (part.block) await append(out, packBlock(part, (await stat(part.source)).size), last);
-      else await packFolder(part, last, signal, (output) => append(out, output, last));
+      else await packFolder(part, last, signal, (output) => append(out, output as AsyncIterable<Buffer>, last));
     }
     out.end();
   };
@@ -242,21 +242,21 @@ function tarOf(index: string, parts: readonly VolumeArchivePart[], signal: Abort
   return out;
 }
 
-function packMember(header: { name: string; mode: number }, text: string): Readable {
+function packMember(header: { name: string; mode: number }, text: string): AsyncIterable<Buffer> {
   const tar = pack();
   tar.entry(header, text);
   tar.finalize();
-  return tar as unknown as Readable;
+  return tar as AsyncIterable<Buffer>;
 }
 
-function packBlock(part: VolumeArchivePart, size: number): Readable {
+function packBlock(part: VolumeArchivePart, size: number): AsyncIterable<Buffer> {
   const tar = pack();
   const entry = tar.entry({ name: part.name, mode: 0o600, size }, (error) => error && tar.destroy(error));
   createReadStream(part.source, { highWaterMark: 1024 * 1024, end: Math.max(size - 1, 0) })
     .on('error', (error) => tar.destroy(error))
     .pipe(entry);
   entry.on('finish', () => tar.finalize());
-  return tar as unknown as Readable;
+  return tar as AsyncIterable<Buffer>;
 }
 
 async function packFolder(
@@ -291,9 +291,9 @@ async function packFolder(
 }
 
 /** Passes a tar on, without its end unless it is the last. */
-async function append(out: PassThrough, source: Readable, last: boolean): Promise<void> {
+async function append(out: PassThrough, source: AsyncIterable<Buffer>, last: boolean): Promise<void> {
   let held: Buffer<ArrayBufferLike> = Buffer.alloc(0);
-  for await (const chunk of source as AsyncIterable<Buffer>) {
+  for await (const chunk of source) {
     const all = held.length === 0 ? chunk : Buffer.concat([held, chunk]);
     const keep = last ? 0 : Math.min(END_LENGTH, all.length);
     held = all.subarray(all.length - keep);
