@@ -15,6 +15,8 @@ export interface StartDaemonOptions {
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   readonly readyTimeoutMs?: number;
+  /** Run the built bundle as users do, instead of the sources; `npm run build` makes it. */
+  readonly bundle?: boolean;
 }
 
 /** How keelsond runs from its sources; its own arguments come after `args`. */
@@ -26,6 +28,11 @@ export const keelsond: { readonly program: string; readonly args: readonly strin
     fileURLToPath(new URL('../../daemon/src/main.ts', import.meta.url)),
   ],
 };
+
+const bundledArgs = [
+  '--disable-warning=ExperimentalWarning',
+  fileURLToPath(new URL('../../daemon/dist/main.js', import.meta.url)),
+];
 
 /** A real daemon process on its own state folder. `await using` stops it and removes everything it made. */
 export class TestDaemon implements AsyncDisposable {
@@ -55,8 +62,9 @@ export class TestDaemon implements AsyncDisposable {
   /** Starts it and resolves when it answers. @throws Error with its log when it ends instead. */
   async start(): Promise<void> {
     const log = openSync(this.logFile, 'a');
-    const { args = [], env = {}, readyTimeoutMs = 60_000 } = this.#options;
-    const child = spawn(keelsond.program, [...keelsond.args, '--state-dir', this.stateDir, '--debug', ...args], {
+    const { args = [], env = {}, readyTimeoutMs = 60_000, bundle = false } = this.#options;
+    const own = bundle ? [...bundledArgs] : [...keelsond.args, '--debug'];
+    const child = spawn(keelsond.program, [...own, '--state-dir', this.stateDir, ...args], {
       stdio: ['ignore', log, log],
       env: {
         ...process.env,

@@ -1,0 +1,196 @@
+import { request } from '@keelson/testkit';
+import { requestsPerSecond } from './http-load.ts';
+import { median, type Row } from './report.ts';
+import { act, type BenchServer, command, memoryOf } from './servers.ts';
+
+export interface Run {
+  readonly servers: readonly BenchServer[];
+  readonly rounds: number;
+  note(text: string): void;
+}
+
+type Samples = Map<string, Map<string, number[]>>;
+
+function record(samples: Samples, what: string, server: BenchServer, value: number): void {
+  const byServer = samples.get(what) ?? new Map<string, number[]>();
+  samples.set(what, byServer);
+  byServer.set(server.name, [...(byServer.get(server.name) ?? []), value]);
+}
+
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const started = performance.now();
+  await work();
+  return performance.now() - started;
+}
+
+function rows(
+  section: string,
+  samples: Samples,
+  unit: Row['unit'],
+  goals: Readonly<Record<string, Row['goal']>> = {},
+): Row[] {
+  return [...samples].map(([name, byServer]) => {
+    const goal = goals[name];
+    const values = Object.fromEntries([...byServer].map(([server, all]) => [server, median(all)]));
+    return { section, name, unit, values, ...(goal === undefined ? {} : { goal }) };
+  });
+}
+
+const container = (server: BenchServer, name: string, pool: string): object => ({
+  name,
+  source: { type: 'image', fingerprint: server.fingerprint },
+  devices: { root: { type: 'disk', path: '/', pool } },
+});
+
+const start = { action: 'start', timeout: -1 };
+const kill = { action: 'stop', force: true, timeout: -1 };
+
+/** Create and start, exec, stop and delete a systemd container, one at a time, servers alternating. */
+export async function launches(run: Run): Promise<Row[]> {
+  const samples: Samples = new Map();
+  for (const pool of ['dir', 'bt']) {
+    const label = pool === 'bt' ? 'btrfs' : 'dir';
+    for (let round = 0; round <= run.rounds; round++) {
+      for (const server of run.servers) {
+        const path = '/1.0/instances/bench1';
+        const create = await timed(() => act(server, 'POST', '/1.0/instances', container(server, 'bench1', pool)));
+        const running = await timed(() => act(server, 'PUT', `${path}/state`, start));
+        const exec = await timed(() =>
+          command('lxc', ['exec', 'bench1', '--', 'true'], { env: { LXD_DIR: server.dir } }),
+        );
+        const stop = await timed(() => act(server, 'PUT', `${path}/state`, kill));
+        const remove = await timed(() => act(server, 'DELETE', path));
+        if (round === 0) continue; // the first one unpacks the image into the pool
+        record(samples, `launch, ${label}`, server, create + running);
+        record(samples, `exec true with lxc, ${label}`, server, exec);
+        record(samples, `stop --force, ${label}`, server, stop);
+        record(samples, `delete, ${label}`, server, remove);
+      }
+      run.note(`launches on ${label}: round ${round} of ${run.rounds}`);
+    }
+  }
+  const goals = {
+    'launch, dir': { ratio: 12 },
+    'launch, btrfs': { ratio: 6 },
+    'stop --force, dir': { ratio: 5 },
+    'stop --force, btrfs': { ratio: 5 },
+    'delete, dir': { ratio: 1 },
+    'delete, btrfs': { ratio: 1 },
+    'exec true with lxc, dir': { ratio: 1 },
+    'exec true with lxc, btrfs': { ratio: 1 },
+  };
+  return rows('launch', samples, 'ms', goals);
+}
+
+/** Twenty launches, four at a time. */
+export async function manyLaunches(run: Run): Promise<Row[]> {
+  const samples: Samples = new Map();
+  for (let round = 0; round < Math.min(run.rounds, 3); round++) {
+    for (const server of run.servers) {
+      const names = Array.from({ length: 20 }, (_, index) => `many${index}`);
+      const queue = [...names];
+      const worker = async (): Promise<void> => {
+        for (let name = queue.shift(); name !== undefined; name = queue.shift()) {
+          await act(server, 'POST', '/1.0/instances', container(server, name, 'bt'));
+          await act(server, 'PUT', `/1.0/instances/${name}/state`, start);
+        }
+      };
+      const ms = await timed(() => Promise.all([worker(), worker(), worker(), worker()]));
+      record(samples, '20 launches, 4 at a time, btrfs', server, 20_000 / ms);
+      for (const name of names) {
+        await act(server, 'PUT', `/1.0/instances/${name}/state`, kill);
+        await act(server, 'DELETE', `/1.0/instances/${name}`);
+      }
+      run.note(`20 launches of ${server.name}: ${(ms / 1000).toFixed(1)} s`);
+    }
+  }
+  return rows('many', samples, '/s', { '20 launches, 4 at a time, btrfs': { ratio: 4 } });
+}
+
+const PATHS: readonly (readonly [name: string, path: string, goal: number])[] = [
+  ['GET /1.0', '/1.0', 3],
+  ['list', '/1.0/instances', 1],
+  ['list, recursion=1', '/1.0/instances?recursion=1', 30],
+  ['list, recursion=2', '/1.0/instances?recursion=2', 500],
+  ['one instance', '/1.0/instances/idle7', 15],
+];
+
+/** Requests per second at 100 instances over 16 connections, and writes at 8 at a time. */
+export async function api(run: Run): Promise<Row[]> {
+  const samples: Samples = new Map();
+  for (const server of run.servers) await makeIdle(server, 100);
+  for (let round = 0; round < Math.min(run.rounds, 3); round++) {
+    for (const [name, path] of PATHS) {
+      for (const server of run.servers) {
+        const rate = await requestsPerSecond(server.socket, path, { connections: 16, seconds: 2 });
+        record(samples, `${name}, 100 instances`, server, rate);
+      }
+      run.note(`requests: ${name}, round ${round + 1}`);
+    }
+  }
+  const goals = Object.fromEntries(PATHS.map(([name, , ratio]) => [`${name}, 100 instances`, { ratio }]));
+  return rows('api', samples, '/s', goals);
+}
+
+async function makeIdle(server: BenchServer, count: number): Promise<void> {
+  const device = { root: { type: 'disk', path: '/', pool: 'dir' } };
+  for (let index = 0; index < count; index++) {
+    await act(server, 'POST', '/1.0/instances', { name: `idle${index}`, source: { type: 'none' }, devices: device });
+  }
+}
+
+/** Profile create, patch and delete, each acknowledged write on disk, eight at a time. */
+export async function writes(run: Run): Promise<Row[]> {
+  const samples: Samples = new Map();
+  const count = 400;
+  const each = async (server: BenchServer, what: string, send: (index: number) => Promise<unknown>): Promise<void> => {
+    let next = 0;
+    const worker = async (): Promise<void> => {
+      for (let index = next++; index < count; index = next++) await send(index);
+    };
+    const ms = await timed(() => Promise.all(Array.from({ length: 8 }, worker)));
+    record(samples, `profile ${what}, 8 at a time`, server, (count * 1000) / ms);
+  };
+  for (let round = 0; round < Math.min(run.rounds, 3); round++) {
+    for (const server of run.servers) {
+      await each(server, 'create', (index) => request(server.socket, 'POST', '/1.0/profiles', { name: `w${index}` }));
+      await each(server, 'patch', (index) =>
+        request(server.socket, 'PATCH', `/1.0/profiles/w${index}`, { config: { 'user.x': String(index) } }),
+      );
+      await each(server, 'delete', (index) => request(server.socket, 'DELETE', `/1.0/profiles/w${index}`));
+    }
+    run.note(`writes: round ${round + 1}`);
+  }
+  const goal = { ratio: 3 };
+  return rows('writes', samples, '/s', {
+    'profile create, 8 at a time': goal,
+    'profile patch, 8 at a time': goal,
+    'profile delete, 8 at a time': goal,
+  });
+}
+
+/** Resident memory of the idle daemons; then ours with 1,000 stopped instances. */
+export async function memory(run: Run): Promise<Row[]> {
+  const values = Object.fromEntries(run.servers.map((server) => [server.name, memoryOf(server.pid)]));
+  return [{ section: 'memory', name: 'daemon memory, idle', unit: 'MB', values, goal: { limit: 120 } }];
+}
+
+export async function fullMemory(run: Run): Promise<Row[]> {
+  const [ours] = run.servers;
+  if (ours === undefined) return [];
+  const { body } = await request<string[]>(ours.socket, 'GET', '/1.0/instances');
+  const device = { root: { type: 'disk', path: '/', pool: 'dir' } };
+  for (let index = body.metadata.length; index < 1000; index++) {
+    await act(ours, 'POST', '/1.0/instances', { name: `full${index}`, source: { type: 'none' }, devices: device });
+  }
+  await request(ours.socket, 'GET', '/1.0/instances?recursion=2');
+  return [
+    {
+      section: 'memory',
+      name: 'daemon memory, 1,000 stopped instances',
+      unit: 'MB',
+      values: { [ours.name]: memoryOf(ours.pid) },
+      goal: { limit: 200 },
+    },
+  ];
+}
