@@ -1,3 +1,4 @@
+import { Coalesce } from '../../core/coalesce.ts';
 import { errors } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import type {
@@ -63,6 +64,7 @@ interface NetworkIntent {
 
 /** Managed networks, and the host's own interfaces read-only beside them. */
 export class NetworkService {
+  readonly #reserving = new Coalesce();
   readonly #options: NetworkServiceOptions;
 
   constructor(options: NetworkServiceOptions) {
@@ -240,9 +242,11 @@ export class NetworkService {
 
   /** DHCP learns the nics that use the network now. No effect on interfaces the host manages. */
   async refreshReservations(name: string): Promise<void> {
-    const entry = this.#options.networks.list().find((one) => one.value.name === name);
-    if (entry !== undefined)
-      await this.#driver(entry.value).reserve(this.#spec(entry.value), this.#options.usage.reservations(name));
+    await this.#reserving.run(name, async () => {
+      const entry = this.#options.networks.list().find((one) => one.value.name === name);
+      if (entry !== undefined)
+        await this.#driver(entry.value).reserve(this.#spec(entry.value), this.#options.usage.reservations(name));
+    });
   }
 
   async #startOne(entry: Entry<NetworkRecord>): Promise<void> {
