@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { command, keelsond, startDaemon, until } from '@keelson/testkit';
@@ -65,7 +65,10 @@ describe('keelsond', () => {
 
   test('a state folder has one daemon', async () => {
     await using daemon = await startDaemon();
+    const scratch = join(daemon.stateDir, 'scratch', 'in-use');
+    writeFileSync(scratch, '');
     const second = await run('--state-dir', daemon.stateDir);
+    expect(existsSync(scratch)).toBe(true);
     expect([second.code, second.stderr]).toEqual([3, expect.stringContaining(`pid ${daemon.pid}`)]);
     expect((await daemon.request('GET', '/1.0')).status).toBe(200);
     await daemon.kill(); // leaves socket and lock file behind

@@ -19,6 +19,9 @@ export const UNIX_CALLER: Caller = {
   fingerprint: '',
 };
 
+/** Milliseconds a client has for the TLS handshake. */
+const HANDSHAKE_TIMEOUT = 15_000;
+
 export interface TlsParts {
   readonly door: FrontDoor;
   readonly trust: TrustStore;
@@ -41,6 +44,7 @@ export function createHttpsListener({ door, trust, certificate, log }: TlsParts)
       minVersion: 'TLSv1.3',
       requestCert: true,
       rejectUnauthorized: false,
+      handshakeTimeout: HANDSHAKE_TIMEOUT,
     });
   return new HttpsListener({ createServer, log });
 }

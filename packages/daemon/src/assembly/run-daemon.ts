@@ -1,7 +1,9 @@
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { SystemClock } from '../core/clock.ts';
 import { errors } from '../core/errors.ts';
+import type { Log } from '../core/log.ts';
 import { pinoLog } from '../core/pino-log.ts';
 import { StatePaths } from '../core/paths.ts';
 import { lockPidFile } from '../host/pid-lock.ts';
@@ -31,13 +33,15 @@ const STOP_TIMEOUT = 45_000;
 export async function runDaemon(options: RunOptions, stop: AbortSignal): Promise<void> {
   const { stateDir } = options;
   const paths = new StatePaths(stateDir);
-  await prepareStateFolder(paths);
+  await mkdir(stateDir, { recursive: true });
   using _lock = lockPidFile(join(stateDir, 'keelsond.lock'));
+  await prepareStateFolder(paths); // empties the scratch folder, so only its owner may do it
   const socketGid = await socketGroup(options.group);
   const clock = new SystemClock();
   const events = new EventService({ clock });
   const logger = pino({ level: options.debug ? 'debug' : 'info', base: null });
   const log = pinoLog(logger, (event) => events.logging(event));
+  keepAlive(log);
   const notifier = new ServiceNotifier(options.environment);
 
   const started = performance.now();
@@ -73,4 +77,10 @@ async function socketGroup(wanted: string | undefined): Promise<number | undefin
   const id = await groupId(wanted ?? 'keelson');
   if (wanted !== undefined && id === undefined) throw errors.badRequest(`Group "${wanted}" does not exist`);
   return id;
+}
+
+/** A mistake in one request or one instance's work must not take down the daemon of all the others. */
+function keepAlive(log: Log): void {
+  process.on('uncaughtException', (error) => log.error('Uncaught exception', { error }));
+  process.on('unhandledRejection', (error) => log.error('Unhandled rejection', { error }));
 }

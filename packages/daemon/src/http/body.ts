@@ -5,6 +5,8 @@ import { errors } from '../core/errors.ts';
 
 /** Bytes a JSON body may have. */
 export const JSON_LIMIT = 1024 * 1024;
+/** Milliseconds a JSON body may take to arrive; then the connection is cut. */
+const TIMEOUT = 60_000;
 
 /** Checks JSON bodies against schemas; each schema is compiled at its first use. */
 export class BodyParser {
@@ -29,10 +31,15 @@ export async function readText(request: IncomingMessage, limit: number): Promise
   if (Number(request.headers['content-length'] ?? 0) > limit) throw tooLarge(limit);
   const chunks: Uint8Array[] = [];
   let size = 0;
-  for await (const chunk of request as AsyncIterable<Uint8Array>) {
-    size += chunk.length;
-    if (size > limit) throw tooLarge(limit);
-    chunks.push(chunk);
+  const timer = setTimeout(() => request.destroy(errors.badRequest('Request body did not arrive in time')), TIMEOUT);
+  try {
+    for await (const chunk of request as AsyncIterable<Uint8Array>) {
+      size += chunk.length;
+      if (size > limit) throw tooLarge(limit);
+      chunks.push(chunk);
+    }
+  } finally {
+    clearTimeout(timer);
   }
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks));
