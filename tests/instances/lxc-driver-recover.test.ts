@@ -12,8 +12,7 @@ describe.skipIf(!host.ok)(named('lxc driver: after a crash', host), () => {
   });
   afterAll(() => lxc[Symbol.asyncDispose]());
 
-  const monitorPid = (name: string): number =>
-    Number(readFileSync(join(lxc.lxcPath, name, 'pid'), 'utf8'));
+  const monitorPid = (name: string): number => Number(readFileSync(join(lxc.lxcPath, name, 'pid'), 'utf8'));
 
   it('finds guests that run, ends those without a record, and notices later ends', async () => {
     const kept = await lxc.driver.start(lxc.spec('kept'));
