@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 
 /** A process that cannot be mistaken for a later one with the same pid. */
 export interface ProcessIdentity {
@@ -99,6 +99,16 @@ export function listProcesses(): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .map(Number);
+}
+
+/** Whether both run the same program file; false when one of them has ended. */
+export function runSameProgram(a: number, b: number): boolean {
+  try {
+    const [first, second] = [statSync(`/proc/${a}/exe`), statSync(`/proc/${b}/exe`)];
+    return first.dev === second.dev && first.ino === second.ino;
+  } catch {
+    return false;
+  }
 }
 
 /** Resolves once the process has ended; false when `timeoutMs` passes first. */

@@ -238,7 +238,7 @@ function relativeTarget(target: string, device: string): string {
 /** A field of a mount entry, whose separators are blanks. */
 export function fstabField(text: string): string {
   if (hasControl(text.replaceAll('\t', ''))) throw errors.badRequest(`Invalid path ${JSON.stringify(text)}`);
-  return text.replace(/[\\ \t#]/g, (character) => `\\${character.charCodeAt(0).toString(8).padStart(3, '0')}`);
+  return text.replace(/[\\ \t]/g, (character) => `\\${character.charCodeAt(0).toString(8).padStart(3, '0')}`);
 }
 
 function addUnixDevice(

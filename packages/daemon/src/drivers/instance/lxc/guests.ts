@@ -8,6 +8,7 @@ import {
   isAlive,
   namespacePids,
   type ProcessIdentity,
+  runSameProgram,
   sendSignal,
   waitForEnd,
 } from '../../../host/proc.ts';
@@ -184,7 +185,9 @@ export class GuestTable {
     const deadline = performance.now() + REBOOT_MS;
     while (isAlive(guest.monitor) && performance.now() < deadline) {
       const init = initOf(guest.monitor.pid);
-      if (init !== undefined && !isSame(init, guest.init)) return init;
+      // Until it runs its own program it is still liblxc, on its way into the guest's root.
+      const isNew = init !== undefined && !isSame(init, guest.init);
+      if (isNew && isAlive(init) && !runSameProgram(init.pid, guest.monitor.pid)) return init;
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
     return undefined;
