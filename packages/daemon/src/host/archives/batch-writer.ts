@@ -1,4 +1,4 @@
-const BATCH = 512 * 1024;
+const BATCH = 256 * 1024;
 
 /**
  * Gathers the small pieces a network brings into large writes. Two buffers take turns: while one is written the

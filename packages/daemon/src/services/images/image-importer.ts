@@ -61,7 +61,7 @@ export class ImageImporter {
 
   /** @throws bad-request with LXD's text; conflict when an alias is taken. Nothing is left behind. */
   async finish(incoming: IncomingImage, wanted: NewImage, progress: ImportProgress = {}): Promise<ImageRecord> {
-    const fingerprint = await incoming.fingerprint();
+    const fingerprint = incoming.fingerprint();
     if (!fingerprint.startsWith(wanted.fingerprint.toLowerCase())) {
       throw errors.badRequest(`fingerprints don't match, got ${fingerprint} expected ${wanted.fingerprint}`);
     }

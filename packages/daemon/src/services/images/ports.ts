@@ -27,7 +27,7 @@ export interface IncomingImage extends AsyncDisposable {
     options?: { readonly signal?: AbortSignal; readonly onBytes?: (total: number) => void },
   ): Promise<void>;
   /** SHA-256 over all parts in the order they came; no part may follow. */
-  fingerprint(): Promise<string>;
+  fingerprint(): string;
   /** @throws bad-request naming the entry that is refused. */
   inspect(signal?: AbortSignal): Promise<ImageContent & { readonly unpackedBytes: number }>;
   /** Puts the files in place, durably. */
