@@ -46,7 +46,8 @@ export class FrontDoor {
       if (reply.kind === 'websocket') throw errors.badRequest('This endpoint needs a websocket upgrade');
       await send(reply, response);
     } catch (error) {
-      this.#report(error, request);
+      if (gone.signal.aborted) this.#log.debug('Client went away', { method: request.method, url: request.url });
+      else this.#report(error, request);
       sendError(error, response, { unread: !request.complete });
     }
   }
