@@ -4,7 +4,6 @@ import { errors } from '../../../core/errors.ts';
 import type { Log } from '../../../core/log.ts';
 import { Cgroup, type CgroupLayout, readCgroupLayout } from '../../../host/cgroup.ts';
 import { NetworkNamespaces } from '../../../host/netlink.ts';
-import { findLxcfs } from '../../../host/tools/lxcfs.ts';
 import type {
   ExecProcess,
   ExecSpec,
@@ -26,6 +25,7 @@ import { readHostFacts } from './host-facts.ts';
 import { HotPlug } from './hotplug.ts';
 import { configuredInterfaces, removeCgroups, removeInterfaces } from './leftovers.ts';
 import { applyLimits } from './live-limits.ts';
+import { Lxcfs } from './lxcfs.ts';
 import { guestMetrics } from './metrics.ts';
 import { probeHost } from './probe.ts';
 import { recoverGuests } from './recover.ts';
@@ -38,8 +38,6 @@ export interface LxcDriverOptions {
   readonly log: Log;
   /** Default 60,000. */
   readonly startTimeoutMs?: number;
-  /** Mount points to look for a running lxcfs, best first; default `/var/lib/lxcfs`. */
-  readonly lxcfs?: readonly string[];
 }
 
 const CONSOLE_LIMIT = 1024 * 1024;
@@ -52,6 +50,7 @@ export class LxcDriver implements InstanceDriver {
   readonly #layout: CgroupLayout;
   readonly #table: GuestTable;
   readonly #hotPlug: HotPlug;
+  readonly #lxcfs: Lxcfs;
   readonly #namespaces = new NetworkNamespaces();
   #prepared: Promise<void> | undefined;
 
@@ -60,6 +59,7 @@ export class LxcDriver implements InstanceDriver {
     this.#options = options;
     this.#files = new LxcFiles(options.root);
     this.#layout = readCgroupLayout();
+    this.#lxcfs = new Lxcfs(options.log);
     this.#hotPlug = new HotPlug(this.#files, this.#layout);
     this.#table = new GuestTable({
       files: this.#files,
@@ -77,7 +77,7 @@ export class LxcDriver implements InstanceDriver {
     if (this.#table.get(spec.key) !== undefined) throw errors.badRequest('The instance is already running');
     await this.#prepare();
     signal?.throwIfAborted();
-    const lxcfs = await findLxcfs(this.#options.lxcfs ?? ['/var/lib/lxcfs']);
+    const lxcfs = await this.#lxcfs.ensure();
     await mkdir(spec.logDir, { recursive: true, mode: 0o700 });
     await this.#table.discardEvents(spec.key);
     await removeCgroups(this.#layout, this.#files, spec.key);
