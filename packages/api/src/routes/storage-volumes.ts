@@ -51,6 +51,7 @@ export const storageVolumeRoutes = {
     access: 'user',
     extension: 'storage',
     creates: true,
+    rawBody: true,
     query: ScopeQuery,
     body: StorageVolumesPost,
   }),

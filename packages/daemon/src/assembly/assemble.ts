@@ -25,6 +25,7 @@ import { networksVertical } from './networks.ts';
 import { profileGuard } from './profile-guard.ts';
 import { profilesVertical } from './profiles.ts';
 import { projectsVertical } from './projects.ts';
+import type { ServerCertificate } from '../services/server/server-certificate.ts';
 import { openServerParts, serverVertical } from './server.ts';
 import { storageVertical } from './storage.ts';
 import type { Vertical } from './vertical.ts';
@@ -83,10 +84,10 @@ export async function assemble(options: DaemonOptions): Promise<Daemon> {
     },
     stack,
   );
-  const storage = storageVertical(base, (...args) => images.forInstances.unpackImage(...args), stack);
-  late.imageVolumes = storage.imageVolumes;
   const driver = new LxcDriver({ root: base.paths.lxc, log });
   stack.defer(() => driver.dispose());
+  const storage = storageVertical(base, { images: images.forInstances, guests: driver, config: server.config }, stack);
+  late.imageVolumes = storage.imageVolumes;
   const instances = await instancesVertical(
     base,
     {
@@ -95,6 +96,7 @@ export async function assemble(options: DaemonOptions): Promise<Daemon> {
       images: images.forInstances,
       networks: networks.nics,
       guard: projects.guard,
+      backupCompression: () => server.config.value('backups.compression_algorithm'),
     },
     stack,
   );
@@ -112,19 +114,12 @@ export async function assemble(options: DaemonOptions): Promise<Daemon> {
     await serverVertical(base, server, await driverFacts([driver], storage.drivers.all()), options.version),
   ];
 
-  const bindings = verticals.flatMap(({ routes }) => routes);
-  const door = new FrontDoor({
-    bindings: [...bindings, ...unboundRoutes(bindings)],
-    projects: { exists: projectExists },
-    log,
-  });
-  const trust = new TrustStore(base.records.certificates, () => clock.now());
-  late.https = stack.use(createHttpsListener({ door, trust, certificate: server.certificate, log }));
-  const unix = new UnixListener({
-    server: new HttpServer(door, () => UNIX_CALLER),
-    path: base.paths.socket,
+  const { door, https, unix } = openFront(base, verticals, {
+    projectExists,
+    certificate: server.certificate,
     gid: options.socketGid,
   });
+  late.https = stack.use(https);
   const parts = stack.move();
   return {
     door,
@@ -136,6 +131,29 @@ export async function assemble(options: DaemonOptions): Promise<Daemon> {
 function the<T>(part: T | undefined, name: string): T {
   if (part === undefined) throw new Error(`The ${name} are not there yet`);
   return part;
+}
+
+interface FrontOptions {
+  readonly projectExists: (name: string) => boolean;
+  readonly certificate: ServerCertificate;
+  readonly gid: number | undefined;
+}
+
+/** The front door and who listens for it; nothing listens yet. */
+function openFront(
+  { records, clock, log, paths }: Foundations,
+  verticals: readonly Vertical[],
+  { projectExists, certificate, gid }: FrontOptions,
+): { door: FrontDoor; https: HttpsListener; unix: UnixListener } {
+  const bound = verticals.flatMap(({ routes }) => routes);
+  const bindings = [...bound, ...unboundRoutes(bound)];
+  const door = new FrontDoor({ bindings, projects: { exists: projectExists }, log });
+  const trust = new TrustStore(records.certificates, () => clock.now());
+  return {
+    door,
+    https: createHttpsListener({ door, trust, certificate, log }),
+    unix: new UnixListener({ server: new HttpServer(door, () => UNIX_CALLER), path: paths.socket, gid }),
+  };
 }
 
 interface Startable {

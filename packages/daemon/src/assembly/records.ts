@@ -7,7 +7,12 @@ import type { NetworkRecord } from '../state/records/network.ts';
 import type { ProfileRecord } from '../state/records/profile.ts';
 import type { ProjectRecord } from '../state/records/project.ts';
 import type { ServerRecord } from '../state/records/server.ts';
-import type { StoragePoolRecord, StorageVolumeRecord, StorageVolumeSnapshotRecord } from '../state/records/storage.ts';
+import type {
+  StoragePoolRecord,
+  StorageVolumeBackupRecord,
+  StorageVolumeRecord,
+  StorageVolumeSnapshotRecord,
+} from '../state/records/storage.ts';
 
 /** Every collection there is, under the prefix its record file names. */
 export interface Records {
@@ -25,6 +30,7 @@ export interface Records {
   readonly storagePools: Collection<StoragePoolRecord>;
   readonly storageVolumes: Collection<StorageVolumeRecord>;
   readonly storageVolumeSnapshots: Collection<StorageVolumeSnapshotRecord>;
+  readonly storageVolumeBackups: Collection<StorageVolumeBackupRecord>;
 }
 
 export function openRecords(ledger: Ledger): Records {
@@ -43,5 +49,6 @@ export function openRecords(ledger: Ledger): Records {
     storagePools: ledger.collection('/storage-pools/'),
     storageVolumes: ledger.collection('/storage-volumes/'),
     storageVolumeSnapshots: ledger.collection('/storage-volume-snapshots/'),
+    storageVolumeBackups: ledger.collection('/storage-volume-backups/'),
   };
 }

@@ -1,14 +1,31 @@
+import { instanceKey } from '../core/paths.ts';
+import type { InstanceDriver } from '../drivers/instance/contract.ts';
 import { StorageDrivers } from '../drivers/storage/registry.ts';
-import { copyTree } from '../host/files.ts';
+import { VolumeArchives } from '../host/archives/volume-archive.ts';
+import { copyFile, copyTree } from '../host/files.ts';
 import { storagePoolRoutes } from '../http/routes/storage-pools.ts';
+import { storageVolumeBackupRoutes } from '../http/routes/storage-volume-backups.ts';
+import { storageVolumeSnapshotRoutes } from '../http/routes/storage-volume-snapshots.ts';
+import { storageVolumeRoutes } from '../http/routes/storage-volumes.ts';
+import { VolumeBackupFiles } from '../services/storage/backup-files.ts';
 import { ImageVolumeService, type UnpackImage } from '../services/storage/image-volumes.ts';
 import { InstanceStorageService } from '../services/storage/instance-storage.ts';
 import { LivePools } from '../services/storage/live-pools.ts';
 import { PoolService } from '../services/storage/pool-service.ts';
 import { type CopyTree, RootTransfer } from '../services/storage/root-transfer.ts';
 import { StorageUsage } from '../services/storage/usage.ts';
+import { VolumeBackupService } from '../services/storage/volume-backup-service.ts';
+import { VolumeContext } from '../services/storage/volume-context.ts';
+import { VolumeCopier } from '../services/storage/volume-copier.ts';
+import { VolumeCreator } from '../services/storage/volume-creator.ts';
+import { VolumeImporter } from '../services/storage/volume-importer.ts';
+import { VolumeMover } from '../services/storage/volume-mover.ts';
+import { VolumeSchedule } from '../services/storage/volume-schedule.ts';
+import { VolumeService } from '../services/storage/volume-service.ts';
+import { VolumeSnapshotService } from '../services/storage/volume-snapshot-service.ts';
 import type { Foundations } from './foundations.ts';
 import type { Vertical } from './vertical.ts';
+import type { RouteBinding } from '../http/route.ts';
 
 export interface StorageVertical extends Vertical {
   /** What the host can run; `GET /1.0` shows it. */
@@ -18,8 +35,17 @@ export interface StorageVertical extends Vertical {
   readonly imageVolumes: ImageVolumeService;
 }
 
-/** Pools and volumes; `unpack` fills the volume of an image. */
-export function storageVertical(base: Foundations, unpack: UnpackImage, stack: AsyncDisposableStack): StorageVertical {
+export interface StorageNeeds {
+  /** Fills the volumes of images. */
+  readonly images: { readonly unpackImage: UnpackImage };
+  /** Knows which instances run, by `instanceKey`. */
+  readonly guests: Pick<InstanceDriver, 'state'>;
+  /** Server keys in force. */
+  readonly config: { value(key: string): string };
+}
+
+/** Pools and volumes. */
+export function storageVertical(base: Foundations, needs: StorageNeeds, stack: AsyncDisposableStack): StorageVertical {
   const { ledger, log, clock, ids, paths, events, intents, operations } = base;
   const { storagePools: pools, storageVolumes: volumes, storageVolumeSnapshots: snapshots } = base.records;
   const { instances, instanceSnapshots, profiles, projects, images } = base.records;
@@ -34,20 +60,68 @@ export function storageVertical(base: Foundations, unpack: UnpackImage, stack: A
     volumeSnapshots: snapshots,
   });
   const service = new PoolService({ pools, volumes, live, usage, events, intents, operations });
-  const imageVolumes = new ImageVolumeService({ live, volumes, images, unpack, clock, log });
+  const imageVolumes = new ImageVolumeService({
+    live,
+    volumes,
+    images,
+    unpack: (...args) => needs.images.unpackImage(...args),
+    clock,
+    log,
+  });
   const transfer = new RootTransfer({ copyTree: mirrorTree, ids });
   const shared = { ledger, live, volumes, snapshots, projects, clock, log };
   const forInstances = new InstanceStorageService({ ...shared, images: imageVolumes, transfer });
+  const context = new VolumeContext({
+    ...shared,
+    backups: base.records.storageVolumeBackups,
+    instances,
+    profiles,
+    usage,
+    operations,
+    intents,
+    events,
+    ids,
+    isRunning: ({ project, name }) => needs.guests.state(instanceKey(project, name)).status !== 'Stopped',
+  });
+  const custom = customVolumes(base, context, { ...needs, volumes: imageVolumes });
+  stack.use(custom.schedule);
   return {
     drivers,
     forInstances,
     imageVolumes,
-    routes: storagePoolRoutes(service),
-    prepare: () => live.startAll(),
+    routes: [...storagePoolRoutes(service), ...custom.routes],
+    start: () => live.startAll(),
     afterReady: async () => {
+      custom.schedule.start();
       await forInstances.removeTemporaries();
       await imageVolumes.sweep();
     },
+  };
+}
+
+function customVolumes(
+  { paths }: Foundations,
+  context: VolumeContext,
+  { config, volumes: images }: Pick<StorageNeeds, 'config'> & { readonly volumes: ImageVolumeService },
+): { readonly routes: RouteBinding[]; readonly schedule: VolumeSchedule } {
+  const files = new VolumeBackupFiles(paths.backups, new VolumeArchives(paths.scratch));
+  const creator = new VolumeCreator(context, new VolumeCopier({ copyTree: mirrorTree, copyFile }));
+  const mover = new VolumeMover(context, creator);
+  const importer = new VolumeImporter({ context, creator, files, copyTree: mirrorTree, copyFile });
+  const volumes = new VolumeService(context, { creator, mover, importer, images });
+  const snapshots = new VolumeSnapshotService(context);
+  const backups = new VolumeBackupService({
+    context,
+    files,
+    defaultCompression: () => config.value('backups.compression_algorithm'),
+  });
+  return {
+    schedule: new VolumeSchedule(context, snapshots, backups),
+    routes: [
+      ...storageVolumeRoutes(volumes),
+      ...storageVolumeSnapshotRoutes(snapshots),
+      ...storageVolumeBackupRoutes(backups),
+    ],
   };
 }
 

@@ -255,7 +255,18 @@ export async function copyTree(source: string, target: string, options: CopyTree
   await mkdir(target, { recursive: true });
   const limits = { timeout: 24 * 3_600_000, ...(options.signal === undefined ? {} : { signal: options.signal }) };
   if (options.live === true) {
-    const args = ['-aHAXS', '--numeric-ids', '--devices', '--delete', '--one-file-system', '--', `${source}/`, target];
+    // The size and the whole second of a file are not enough to call it unchanged.
+    const args = [
+      '-aHAXS',
+      '--modify-window=-1',
+      '--numeric-ids',
+      '--devices',
+      '--delete',
+      '--one-file-system',
+      '--',
+      `${source}/`,
+      target,
+    ];
     await run('rsync', args, { ...limits, ok: [0, 24] });
     return;
   }

@@ -63,6 +63,8 @@ export interface StorageDriverInfo {
 export interface CopyOptions extends ProgressOptions {
   /** Snapshots of the source to copy along, oldest first; the target has them under the same names. */
   readonly snapshots?: readonly string[];
+  /** A guest may write to the source meanwhile. */
+  readonly live?: boolean;
 }
 
 /** One kind of pool. Adding a driver: one folder and one line in registry.ts. */

@@ -5,8 +5,9 @@ import { PassThrough, type Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { pack } from 'tar-stream';
 import { errors } from '../../core/errors.ts';
+import { CommandError } from '../run.ts';
 import { runStream } from '../run-stream.ts';
-import { catTar, compressCommand, extractTar, listTar, type TarFile } from '../tools/tar.ts';
+import { catTar, compressCommand, extractTar, listTar, packTar, type TarFile } from '../tools/tar.ts';
 import { displayName, parseTarLine } from './entries.ts';
 import { formatOfFile, type TarCompression } from './format.ts';
 
@@ -17,6 +18,10 @@ export interface VolumeArchivePart {
   /** Host folder or file. */
   readonly source: string;
   readonly block: boolean;
+  /** Content of a small file, instead of what is at `source`. */
+  readonly text?: string;
+  /** Host ids in the folder that stand for guest ids from 0; the members then carry guest ids. */
+  readonly idRange?: { readonly base: number; readonly size: number } | undefined;
 }
 
 /** Two blocks of zeros, which end a tar. */
@@ -150,6 +155,51 @@ export class ReceivedBackup implements AsyncDisposable {
     return Buffer.concat(chunks).toString('utf8');
   }
 
+  /** Text of a small file member; undefined when it is not in the backup. */
+  async text(member: string): Promise<string | undefined> {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    const sink = new Writable({
+      write: (chunk: Buffer, _encoding, done) => {
+        length += chunk.length;
+        chunks.push(chunk);
+        done(length > MIB ? errors.badRequest(`"${member}" in the backup is too long`) : null);
+      },
+    });
+    try {
+      await catTar(this.#tar, [member], sink);
+    } catch (error) {
+      if (error instanceof CommandError) return undefined;
+      throw error;
+    }
+    return Buffer.concat(chunks).toString('utf8');
+  }
+
+  /**
+   * As `extract`, for members that carry host ids of `idRange` where guest ids are wanted. The tree passes through a
+   * user namespace once more, so that attributes that hold ids follow.
+   */
+  async extractUnshifted(
+    member: string,
+    target: string,
+    idRange: { readonly base: number; readonly size: number },
+    signal?: AbortSignal,
+  ): Promise<void> {
+    const options = signal === undefined ? {} : { signal };
+    await this.withExtracted(
+      member,
+      async (folder) => {
+        const path = join(this.#folder, 'unshifted.tar');
+        await packTar(folder, { prefix: 'tree', idRange, ...options }, (output) =>
+          pipeline(output, createWriteStream(path)),
+        );
+        await extractTar({ path, compression: 'none' }, target, { strip: 1, ...options });
+        await rm(path);
+      },
+      signal,
+    );
+  }
+
   /** Content of a folder member into an existing folder. @throws bad-request when it is not in the backup. */
   async extract(member: string, target: string, signal?: AbortSignal): Promise<void> {
     const strip = member.split('/').length;
@@ -233,7 +283,8 @@ function tarOf(index: string, parts: readonly VolumeArchivePart[], signal: Abort
     await append(out, packMember({ name: INDEX, mode: 0o644 }, index), false);
     for (const [position, part] of parts.entries()) {
       const last = position === parts.length - 1;
-      if (part.block) await append(out, packBlock(part, (await stat(part.source)).size), last);
+      if (part.text !== undefined) await append(out, packMember({ name: part.name, mode: 0o600 }, part.text), last);
+      else if (part.block) await append(out, packBlock(part, (await stat(part.source)).size), last);
       else await packFolder(part, last, signal, (output) => append(out, output as AsyncIterable<Buffer>, last));
     }
     out.end();
@@ -282,7 +333,12 @@ async function packFolder(
     `--transform=flags=rSh;s,^\\.\\(/\\|$\\),${prefix}\\1,`,
     '.',
   ];
-  await runStream('tar', args, {
+  const range = part.idRange;
+  const [command = 'tar', ...rest] =
+    range === undefined
+      ? ['tar', ...args]
+      : ['lxc-usernsexec', '-m', `b:0:${range.base}:${range.size}`, '--', 'tar', ...args];
+  await runStream(command, rest, {
     cwd: part.source,
     stdout: sink,
     ok: [0, 1],

@@ -1,5 +1,22 @@
-import type { ResourcesStoragePool, StoragePool, StoragePoolPut, StoragePoolsPost } from '@keelson/api';
+import type {
+  ResourcesStoragePool,
+  StoragePool,
+  StoragePoolPut,
+  StoragePoolsPost,
+  StoragePoolVolumeBackup,
+  StoragePoolVolumeBackupsPost,
+  StorageVolume,
+  StorageVolumePost,
+  StorageVolumePut,
+  StorageVolumeSnapshot,
+  StorageVolumeSnapshotPut,
+  StorageVolumeSnapshotsPost,
+  StorageVolumesPost,
+  StorageVolumeState,
+} from '@keelson/api';
+import type { Readable } from 'node:stream';
 import type { RecordList } from '../../core/record-list.ts';
+import type { StartedOperation } from '../operations/contract.ts';
 import type { ChangeOptions } from '../profiles/contract.ts';
 
 export type { ChangeOptions } from '../profiles/contract.ts';
@@ -19,4 +36,79 @@ export interface StoragePools {
   delete(name: string, options?: ChangeOptions): Promise<void>;
   /** Bytes and inodes. @throws unavailable with the reason. */
   resources(name: string): Promise<ResourcesStoragePool>;
+}
+
+/** Names a volume as a URL does. `type` is checked by whoever gets it. */
+export interface VolumeAddress {
+  readonly pool: string;
+  readonly project: string;
+  readonly type: string;
+  readonly name: string;
+}
+
+/**
+ * Storage volumes as the API needs them. Every method throws not-found for an unknown pool or volume, bad-request for
+ * an unknown type, unavailable when the pool cannot be used.
+ */
+export interface StorageVolumes {
+  /** Of one type when `type` is given; snapshots stand beside their volumes as `volume/snapshot`. */
+  list(pool: string, project: string, type?: string): RecordList;
+  get(address: VolumeAddress): { readonly volume: StorageVolume; readonly etag: readonly unknown[] };
+  /** Undefined when it was made at once, else the operation that copies. @throws conflict when the name is taken. */
+  create(
+    at: Omit<VolumeAddress, 'name'>,
+    body: StorageVolumesPost,
+    options?: ChangeOptions,
+  ): Promise<StartedOperation | undefined>;
+  /** From the bytes of a backup or an ISO image. */
+  upload(
+    at: Omit<VolumeAddress, 'name' | 'type'>,
+    upload: VolumeUpload,
+    options?: ChangeOptions,
+  ): Promise<StartedOperation>;
+  /** Replaces config and description, or goes back to a snapshot (`restore`). */
+  put(address: VolumeAddress, body: StorageVolumePut, options?: ChangeOptions): Promise<void>;
+  patch(address: VolumeAddress, body: StorageVolumePut, options?: ChangeOptions): Promise<void>;
+  /** Renames (the new URL), or moves to another pool or project (the operation). */
+  post(address: VolumeAddress, body: StorageVolumePost, options?: ChangeOptions): Promise<string | StartedOperation>;
+  /** @throws bad-request while it is attached. */
+  delete(address: VolumeAddress, options?: ChangeOptions): Promise<void>;
+  state(address: VolumeAddress): Promise<StorageVolumeState>;
+}
+
+export interface VolumeUpload {
+  /** Empty: the name in the backup. */
+  readonly name: string;
+  readonly kind: 'backup' | 'iso';
+  readonly content: AsyncIterable<Uint8Array>;
+  /** Aborted when the client goes away before all was read. */
+  readonly signal: AbortSignal;
+}
+
+/** Snapshots of volumes. */
+export interface StorageVolumeSnapshots {
+  list(address: VolumeAddress): RecordList;
+  get(
+    address: VolumeAddress,
+    name: string,
+  ): { readonly snapshot: StorageVolumeSnapshot; readonly etag: readonly unknown[] };
+  create(address: VolumeAddress, body: StorageVolumeSnapshotsPost, options?: ChangeOptions): StartedOperation;
+  put(address: VolumeAddress, name: string, body: StorageVolumeSnapshotPut, options?: ChangeOptions): Promise<void>;
+  patch(address: VolumeAddress, name: string, body: StorageVolumeSnapshotPut, options?: ChangeOptions): Promise<void>;
+  rename(address: VolumeAddress, name: string, newName: string, options?: ChangeOptions): StartedOperation;
+  delete(address: VolumeAddress, name: string, options?: ChangeOptions): StartedOperation;
+}
+
+/** Backups of custom volumes. */
+export interface StorageVolumeBackups {
+  list(address: VolumeAddress): RecordList;
+  get(address: VolumeAddress, name: string): StoragePoolVolumeBackup;
+  create(address: VolumeAddress, body: StoragePoolVolumeBackupsPost, options?: ChangeOptions): StartedOperation;
+  rename(address: VolumeAddress, name: string, newName: string, options?: ChangeOptions): StartedOperation;
+  delete(address: VolumeAddress, name: string, options?: ChangeOptions): StartedOperation;
+  export(
+    address: VolumeAddress,
+    name: string,
+    options?: ChangeOptions,
+  ): Promise<{ readonly body: Readable; readonly size: number }>;
 }

@@ -1,4 +1,5 @@
 import { type Clock, timestamp } from '../../core/clock.ts';
+import { errors } from '../../core/errors.ts';
 import { KeyedQueue } from '../../core/keyed-queue.ts';
 import type { Log } from '../../core/log.ts';
 import type { ProgressOptions, StoragePool, VolumeRef } from '../../drivers/storage/contract.ts';
@@ -82,6 +83,19 @@ export class ImageVolumeService {
       if (await this.#isNeeded(pool, fingerprint)) return;
       await pool.volumes.delete(refOf(record));
       await volumes.delete(key);
+    });
+  }
+
+  /** Removes one volume, to be made again when it is needed. @throws bad-request while roots stand on it, not-found. */
+  async removeOne(poolName: string, fingerprint: string): Promise<void> {
+    const key = volumeId({ pool: poolName, project: 'default', type: 'image', name: fingerprint });
+    await this.#lanes.run({ exclusive: [key] }, async () => {
+      const record = this.#options.volumes.get(key)?.value;
+      if (record === undefined) throw errors.notFound('Storage pool volume not found');
+      const pool = await this.#options.live.use(poolName);
+      if (await this.#isNeeded(pool, fingerprint)) throw errors.badRequest('The storage volume is still in use');
+      await pool.volumes.delete(refOf(record));
+      await this.#options.volumes.delete(key);
     });
   }
 

@@ -1,4 +1,4 @@
-import { storageDrivers, storagePoolConfig, validateConfig } from '@keelson/api';
+import { names, storageDrivers, storagePoolConfig, validateConfig } from '@keelson/api';
 import type {
   ResourcesStoragePool,
   StoragePool,
@@ -16,7 +16,7 @@ import type { Operations } from '../operations/contract.ts';
 import type { ChangeOptions, StoragePools } from './contract.ts';
 import type { LivePools } from './live-pools.ts';
 import type { StorageUsage } from './usage.ts';
-import { checkPoolName, poolUrl, volumeId } from './volume-names.ts';
+import { checkName, poolUrl, volumeId } from './volume-names.ts';
 
 export interface PoolServiceOptions {
   readonly pools: Collection<StoragePoolRecord>;
@@ -68,7 +68,7 @@ export class PoolService implements StoragePools {
 
   async create(body: StoragePoolsPost, options: ChangeOptions = {}): Promise<string> {
     const { name, driver, description = '' } = body;
-    checkPoolName(name);
+    checkName(names.poolName, name);
     if (driver === '') throw errors.badRequest('No driver provided');
     const config = clean(body.config ?? {});
     checkConfig(driver, config);

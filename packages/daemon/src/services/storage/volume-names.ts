@@ -1,3 +1,4 @@
+import type { ValueType } from '@keelson/api';
 import { errors } from '../../core/errors.ts';
 import { instanceKey } from '../../core/paths.ts';
 import type { VolumeRef } from '../../drivers/storage/contract.ts';
@@ -43,32 +44,10 @@ export function parseVolumeType(text: string): VolumeType {
   throw errors.badRequest('Invalid storage volume type name');
 }
 
-/** @throws bad-request when a custom volume may not have this name. */
-export function checkVolumeName(name: string): void {
-  if (name === '') throw errors.badRequest('No name provided');
-  if (name.includes('/')) throw errors.badRequest('Storage volume names may not contain slashes');
-  if (name === '.' || name === '..' || name.length > 64 + 127 || /\p{Cc}/u.test(name)) {
-    throw errors.badRequest(`Invalid storage volume name "${name}"`);
-  }
-}
-
-/** @throws bad-request with LXD's texts. */
-export function checkPoolName(name: string): void {
-  if (name === '') throw errors.badRequest('No name provided');
-  if (name.includes('/')) throw errors.badRequest('Storage pool names may not contain slashes');
-  if (/\s/.test(name)) throw errors.badRequest('Storage name cannot contain white space');
-  if (name.startsWith('.') || name.startsWith('-') || name.length > 128 || /\p{Cc}/u.test(name)) {
-    throw errors.badRequest(`Invalid storage pool name "${name}"`);
-  }
-}
-
-/** @throws bad-request when a snapshot or backup may not have this name. */
-export function checkSnapshotName(name: string): void {
-  if (name.includes('/')) throw errors.badRequest('Storage name cannot contain "/"');
-  if (/\s/.test(name)) throw errors.badRequest('Storage name cannot contain white space');
-  if (name === '' || name.startsWith('.') || name.length > 128 || /\p{Cc}/u.test(name)) {
-    throw errors.badRequest(`Invalid snapshot name "${name}"`);
-  }
+/** @throws bad-request with LXD's text when something may not have this name. */
+export function checkName(type: ValueType, name: string): void {
+  const problem = name.startsWith('.') ? `Invalid ${type.name} "${name}"` : type.check(name);
+  if (problem !== undefined) throw errors.badRequest(problem);
 }
 
 export function poolUrl(name: string): string {

@@ -35,3 +35,16 @@ export interface StorageVolumeSnapshotRecord {
   readonly createdAt: string;
   readonly expiresAt: string;
 }
+
+/** Stored under `/storage-volume-backups/<pool>/<project>/custom/<volume>/<name>`. Files lie in `StatePaths.backups`. */
+export interface StorageVolumeBackupRecord {
+  readonly pool: string;
+  readonly project: string;
+  readonly volume: string;
+  readonly name: string;
+  readonly createdAt: string;
+  readonly expiresAt: string;
+  readonly volumeOnly: boolean;
+  readonly optimizedStorage: boolean;
+  readonly compressionAlgorithm: string;
+}

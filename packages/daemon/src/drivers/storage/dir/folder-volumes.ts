@@ -41,7 +41,7 @@ export class FolderVolumes implements Volumes {
       for (const name of options.snapshots ?? []) {
         await this.#copyFolder(snapshotPath(path, source, name), snapshotPath(path, target, name), options);
       }
-      await this.#copyFolder(from, volumePath(path, target), { ...options, live: !isSnapshot(source) });
+      await this.#copyFolder(from, volumePath(path, target), options);
     });
   }
 
@@ -148,7 +148,7 @@ export class FolderVolumes implements Volumes {
     return volume.contentType === 'filesystem' || volume.type === 'image' ? folder : join(folder, contentFile(volume));
   }
 
-  async #copyFolder(source: string, target: string, options: CopyOptions & { readonly live?: boolean }): Promise<void> {
+  async #copyFolder(source: string, target: string, options: CopyOptions): Promise<void> {
     await this.#fill(target, (folder) =>
       copyTree(source, folder, { signal: options.signal, live: options.live ?? false }),
     );

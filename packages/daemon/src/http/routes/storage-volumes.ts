@@ -1,0 +1,85 @@
+import { routes } from '@keelson/api';
+import { errors } from '../../core/errors.ts';
+import type { StorageVolumes, VolumeUpload } from '../../services/storage/contract.ts';
+import { bindList } from '../list.ts';
+import { created, empty, operation, type Reply, sync } from '../reply.ts';
+import { changeOptions, type RouteRequest } from '../request.ts';
+import { bind, type RouteBinding } from '../route.ts';
+
+export function storageVolumeRoutes(volumes: StorageVolumes): RouteBinding[] {
+  return [
+    bindList(routes['storage-volumes.list'], ({ params, project }) => volumes.list(params.pool, project)),
+    bindList(routes['storage-volumes.list-type'], ({ params, project }) =>
+      volumes.list(params.pool, project, params.type),
+    ),
+    bind(routes['storage-volumes.create'], (request) => create(volumes, request, request.body?.type ?? '')),
+    bind(routes['storage-volumes.create-type'], (request) => create(volumes, request, request.params.type)),
+    bind(routes['storage-volumes.get'], (request) => {
+      const { volume, etag } = volumes.get(volumeAddress(request));
+      return sync(volume, etag);
+    }),
+    bind(routes['storage-volumes.put'], async (request) => {
+      await volumes.put(volumeAddress(request), request.body, changeOptions(request));
+      return empty();
+    }),
+    bind(routes['storage-volumes.patch'], async (request) => {
+      await volumes.patch(volumeAddress(request), request.body, changeOptions(request));
+      return empty();
+    }),
+    bind(routes['storage-volumes.post'], async (request) => {
+      const done = await volumes.post(volumeAddress(request), request.body, changeOptions(request));
+      return typeof done === 'string' ? created(done) : operation(done);
+    }),
+    bind(routes['storage-volumes.delete'], async (request) => {
+      await volumes.delete(volumeAddress(request), changeOptions(request));
+      return empty();
+    }),
+    bind(routes['storage-volumes.state'], async (request) => sync(await volumes.state(volumeAddress(request)))),
+  ];
+}
+
+interface VolumeRequest {
+  readonly project: string;
+  readonly params: { readonly pool: string; readonly type: string; readonly volume: string };
+}
+
+/** The volume a request's URL names. */
+export function volumeAddress({ project, params }: VolumeRequest): {
+  pool: string;
+  project: string;
+  type: string;
+  name: string;
+} {
+  return { pool: params.pool, project, type: params.type, name: params.volume };
+}
+
+type CreateRequest = RouteRequest<(typeof routes)['storage-volumes.create']>;
+type CreateTypedRequest = RouteRequest<(typeof routes)['storage-volumes.create-type']>;
+
+async function create(
+  volumes: StorageVolumes,
+  request: CreateRequest | CreateTypedRequest,
+  type: string,
+): Promise<Reply> {
+  const { project, params, body, raw } = request;
+  const at = { pool: params.pool, project };
+  const options = changeOptions(request);
+  if (body !== undefined) {
+    const started = await volumes.create({ ...at, type }, body, options);
+    return started === undefined ? empty() : operation(started);
+  }
+  if ('type' in params && params.type !== 'custom') {
+    throw errors.badRequest(`Currently not allowed to create storage volumes of type "${params.type}"`);
+  }
+  const upload: VolumeUpload = {
+    name: header(raw.headers['x-lxd-name']),
+    kind: header(raw.headers['x-lxd-type']) === 'iso' ? 'iso' : 'backup',
+    content: raw,
+    signal: request.signal,
+  };
+  return operation(await volumes.upload(at, upload, options));
+}
+
+function header(value: string | string[] | undefined): string {
+  return typeof value === 'string' ? value : '';
+}

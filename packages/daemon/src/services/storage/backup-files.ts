@@ -1,0 +1,72 @@
+import type { Readable } from 'node:stream';
+import { join } from 'node:path';
+import type { StorageVolumeBackupRecord } from '../../state/records/storage.ts';
+import type { IncomingBackup } from './volume-importer.ts';
+
+/** Makes and reads the archives; the host's part of backups. */
+export interface VolumeArchiver {
+  write(
+    target: string,
+    content: {
+      readonly index: string;
+      readonly parts: readonly { readonly name: string; readonly source: string; readonly block: boolean }[];
+    },
+    options: { readonly compression: string; readonly signal?: AbortSignal },
+  ): Promise<void>;
+  receive(content: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<IncomingBackup>;
+  receiveFile(
+    content: AsyncIterable<Uint8Array>,
+    signal: AbortSignal,
+  ): Promise<{ readonly path: string } & AsyncDisposable>;
+  read(path: string): Readable;
+  size(path: string): Promise<number>;
+  move(from: string, to: string): Promise<void>;
+  remove(path: string): Promise<void>;
+}
+
+type BackupName = Pick<StorageVolumeBackupRecord, 'pool' | 'project' | 'volume' | 'name'>;
+
+/** Where the files of volume backups lie: `backups/custom/<pool>/<project>_<volume>/<backup>`, as LXD has them. */
+export class VolumeBackupFiles {
+  readonly #folder: string;
+  readonly #archiver: VolumeArchiver;
+
+  constructor(folder: string, archiver: VolumeArchiver) {
+    this.#folder = folder;
+    this.#archiver = archiver;
+  }
+
+  write(backup: BackupName, ...rest: Tail<Parameters<VolumeArchiver['write']>>): Promise<void> {
+    return this.#archiver.write(this.#path(backup), ...rest);
+  }
+
+  receive(content: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<IncomingBackup> {
+    return this.#archiver.receive(content, signal);
+  }
+
+  receiveFile(
+    content: AsyncIterable<Uint8Array>,
+    signal: AbortSignal,
+  ): Promise<{ readonly path: string } & AsyncDisposable> {
+    return this.#archiver.receiveFile(content, signal);
+  }
+
+  async open(backup: BackupName): Promise<{ body: Readable; size: number }> {
+    const size = await this.#archiver.size(this.#path(backup));
+    return { body: this.#archiver.read(this.#path(backup)), size };
+  }
+
+  move(from: BackupName, to: BackupName): Promise<void> {
+    return this.#archiver.move(this.#path(from), this.#path(to));
+  }
+
+  remove(backup: BackupName): Promise<void> {
+    return this.#archiver.remove(this.#path(backup));
+  }
+
+  #path({ pool, project, volume, name }: BackupName): string {
+    return join(this.#folder, 'custom', pool, `${project}_${volume}`, name);
+  }
+}
+
+type Tail<T extends readonly unknown[]> = T extends [unknown, ...infer Rest] ? Rest : never;

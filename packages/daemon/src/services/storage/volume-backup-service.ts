@@ -1,0 +1,205 @@
+import { names } from '@keelson/api';
+import type { StoragePoolVolumeBackup, StoragePoolVolumeBackupsPost } from '@keelson/api';
+import type { Readable } from 'node:stream';
+import { timestamp, zeroTime } from '../../core/clock.ts';
+import { errors } from '../../core/errors.ts';
+import type { RecordList } from '../../core/record-list.ts';
+import type { RootOptions } from '../../drivers/storage/contract.ts';
+import type { StorageVolumeBackupRecord, StorageVolumeRecord } from '../../state/records/storage.ts';
+import { nextSnapshotName } from '../instances/plan/snapshot-names.ts';
+import type { OperationSpec, StartedOperation } from '../operations/contract.ts';
+import type { VolumeBackupFiles } from './backup-files.ts';
+import type { ChangeOptions, StorageVolumeBackups, VolumeAddress } from './contract.ts';
+import type { VolumeContext } from './volume-context.ts';
+import { renderIndex } from './volume-index.ts';
+import { checkName, type VolumeId, volumeId, volumeUrl } from './volume-names.ts';
+
+/** Values of `compression_algorithm`; each runs with a fixed argument vector. */
+const COMPRESSIONS = ['none', 'gzip', 'bzip2', 'lzma', 'xz', 'zstd'];
+const plain: RootOptions = { idRange: undefined, clone: 'auto', nesting: false };
+
+export interface VolumeBackupServiceOptions {
+  readonly context: VolumeContext;
+  readonly files: VolumeBackupFiles;
+  readonly defaultCompression: () => string;
+}
+
+/** Backups of custom volumes: a tarball each, made in the background, exported as a stream. */
+export class VolumeBackupService implements StorageVolumeBackups {
+  readonly #context: VolumeContext;
+  readonly #files: VolumeBackupFiles;
+  readonly #defaultCompression: () => string;
+
+  constructor({ context, files, defaultCompression }: VolumeBackupServiceOptions) {
+    this.#context = context;
+    this.#files = files;
+    this.#defaultCompression = defaultCompression;
+    context.deps.intents.handle<StorageVolumeBackupRecord>('storage-volume-backup-create', async ({ data }) => {
+      if (context.deps.backups.get(idOf(data)) === undefined) await files.remove(data);
+    });
+  }
+
+  list(address: VolumeAddress): RecordList {
+    const volume = this.#custom(address);
+    const records = () => this.#context.deps.backups.list(`${volumeId(volume)}/`).map(({ value }) => value);
+    return {
+      version: `${volumeId(volume)}:${this.#context.deps.backups.revision}`,
+      urls: () => records().map((record) => backupUrl(record)),
+      json: () => records().map((record) => JSON.stringify(render(record))),
+      values: () => records().map(render),
+    };
+  }
+
+  get(address: VolumeAddress, name: string): StoragePoolVolumeBackup {
+    return render(this.#find(this.#custom(address), name));
+  }
+
+  create(address: VolumeAddress, body: StoragePoolVolumeBackupsPost, options: ChangeOptions = {}): StartedOperation {
+    const volume = this.#custom(address);
+    const compression = body.compression_algorithm || this.#defaultCompression();
+    if (!COMPRESSIONS.includes(compression)) throw errors.badRequest(`Invalid compression algorithm "${compression}"`);
+    if (body.optimized_storage === true) throw errors.badRequest('Optimized backups are not supported by this server');
+    const { backups, clock } = this.#context.deps;
+    const taken = backups.list(`${volumeId(volume)}/`).map(({ value }) => value.name);
+    const name = body.name || nextSnapshotName('backup%d', taken, new Date(clock.now()));
+    checkName(names.backupName, name);
+    const record: StorageVolumeBackupRecord = {
+      pool: volume.pool,
+      project: volume.project,
+      volume: volume.name,
+      name,
+      createdAt: timestamp(clock),
+      expiresAt: body.expires_at ?? zeroTime,
+      volumeOnly: body.volume_only ?? false,
+      optimizedStorage: false,
+      compressionAlgorithm: compression,
+    };
+    // Clients take the backup's name from this path.
+    const resources = { backups: [`/1.0/backups/${encodeURIComponent(name)}`], storage_volumes: [volumeUrl(volume)] };
+    return this.#start(volume, { description: 'Creating custom volume backup', resources }, async ({ signal }) => {
+      await this.#make(volume, record, signal);
+      this.#announce('created', record, options);
+    });
+  }
+
+  rename(address: VolumeAddress, name: string, newName: string, options: ChangeOptions = {}): StartedOperation {
+    const volume = this.#custom(address);
+    const record = this.#find(volume, name);
+    checkName(names.backupName, newName);
+    return this.#start(volume, { description: 'Renaming custom volume backup' }, async () => {
+      const { ledger, backups } = this.#context.deps;
+      const renamed = { ...record, name: newName };
+      if (backups.get(idOf(renamed)) !== undefined)
+        throw errors.conflict(`Backup "${volume.name}/${newName}" already exists`);
+      await this.#files.move(record, renamed);
+      await ledger.transact([], [backups.remove(idOf(record)), backups.put(idOf(renamed), renamed)]);
+      this.#announce('renamed', renamed, { ...options, context: { old_name: name } });
+    });
+  }
+
+  delete(address: VolumeAddress, name: string, options: ChangeOptions = {}): StartedOperation {
+    const volume = this.#custom(address);
+    const record = this.#find(volume, name);
+    return this.#start(volume, { description: 'Deleting custom volume backup' }, () => this.remove(record, options));
+  }
+
+  /** The caller holds the volume's lock. */
+  async remove(record: StorageVolumeBackupRecord, options: ChangeOptions = {}): Promise<void> {
+    await this.#context.deps.backups.delete(idOf(record));
+    await this.#files.remove(record);
+    this.#announce('deleted', record, options);
+  }
+
+  async export(
+    address: VolumeAddress,
+    name: string,
+    options: ChangeOptions = {},
+  ): Promise<{ body: Readable; size: number }> {
+    const record = this.#find(this.#custom(address), name);
+    const opened = await this.#files.open(record);
+    this.#announce('retrieved', record, options);
+    return opened;
+  }
+
+  async #make(volume: StorageVolumeRecord, record: StorageVolumeBackupRecord, signal: AbortSignal): Promise<void> {
+    const { intents, backups, live } = this.#context.deps;
+    if (backups.get(idOf(record)) !== undefined) {
+      throw errors.conflict(`Create volume backup: Backup "${volume.name}/${record.name}" already exists`);
+    }
+    const intent = await intents.begin('storage-volume-backup-create', record);
+    try {
+      const snapshots = record.volumeOnly ? [] : this.#context.snapshotsOf(volume);
+      const index = renderIndex(volume, live.record(volume.pool).driver, snapshots);
+      const { pool, ref } = await this.#context.open(volume);
+      const block = volume.contentType !== 'filesystem';
+      const end = block ? '.img' : '';
+      const parts = [];
+      for (const { name } of snapshots) {
+        const { path } = await pool.snapshots.mount(ref, name, plain);
+        parts.push({ name: `backup/volume-snapshots/${name}${end}`, source: path, block });
+      }
+      parts.push({ name: `backup/volume${end}`, source: await pool.volumes.mount(ref), block });
+      const options = { compression: record.compressionAlgorithm, signal };
+      await this.#files.write(record, { index, parts }, options);
+      for (const { name } of snapshots) await pool.snapshots.unmount(ref, name);
+      await intents.end(intent, [backups.put(idOf(record), record)]);
+    } catch (error) {
+      await this.#files.remove(record);
+      await intents.end(intent);
+      throw error;
+    }
+  }
+
+  #custom(address: VolumeAddress): StorageVolumeRecord {
+    const record = this.#context.find(address);
+    if (record.type !== 'custom') throw errors.badRequest(`Invalid storage volume type "${record.type}"`);
+    return record;
+  }
+
+  #find(volume: VolumeId, name: string): StorageVolumeBackupRecord {
+    const entry = this.#context.deps.backups.get(`${volumeId(volume)}/${name}`);
+    if (entry === undefined) throw errors.notFound('Storage volume backup not found');
+    return entry.value;
+  }
+
+  #start(
+    volume: StorageVolumeRecord,
+    shown: Pick<OperationSpec, 'description'> & Partial<Pick<OperationSpec, 'resources'>>,
+    run: OperationSpec['run'],
+  ): StartedOperation {
+    return this.#context.deps.operations.start({
+      class: 'task',
+      project: volume.project,
+      resources: { storage_volumes: [volumeUrl(volume)] },
+      ...shown,
+      locks: [this.#context.lock(volume)],
+      run,
+    });
+  }
+
+  #announce(
+    action: string,
+    record: StorageVolumeBackupRecord,
+    options: ChangeOptions & { context?: Readonly<Record<string, unknown>> },
+  ): void {
+    this.#context.announce(`storage-volume-backup-${action}`, record.project, backupUrl(record), options);
+  }
+}
+
+function idOf({ pool, project, volume, name }: StorageVolumeBackupRecord): string {
+  return `${volumeId({ pool, project, type: 'custom', name: volume })}/${name}`;
+}
+
+function backupUrl({ pool, project, volume, name }: StorageVolumeBackupRecord): string {
+  return volumeUrl({ pool, project, type: 'custom', name: volume }, `/backups/${encodeURIComponent(name)}`);
+}
+
+function render(record: StorageVolumeBackupRecord): StoragePoolVolumeBackup {
+  return {
+    name: record.name,
+    created_at: record.createdAt,
+    expires_at: record.expiresAt,
+    volume_only: record.volumeOnly,
+    optimized_storage: record.optimizedStorage,
+  };
+}

@@ -1,0 +1,102 @@
+import { UndoStack } from '../../core/undo-stack.ts';
+import type {
+  CopyOptions,
+  ProgressOptions,
+  RootOptions,
+  SnapshotRef,
+  StoragePool,
+  VolumeRef,
+} from '../../drivers/storage/contract.ts';
+import type { CopyTree } from './root-transfer.ts';
+
+/** One file with its holes. */
+export type CopyFile = (
+  source: string,
+  target: string,
+  options: { readonly signal?: AbortSignal | undefined },
+) => Promise<void>;
+
+export interface VolumeCopy {
+  readonly from: StoragePool;
+  readonly source: VolumeRef | SnapshotRef;
+  readonly to: StoragePool;
+  readonly target: VolumeRef;
+  /** Of the source, oldest first. */
+  readonly snapshots: readonly string[];
+}
+
+const plain: RootOptions = { idRange: undefined, clone: 'auto', nesting: false };
+
+/** Copies custom volumes: inside a pool by its driver, between pools state by state. */
+export class VolumeCopier {
+  readonly #copyTree: CopyTree;
+  readonly #copyFile: CopyFile;
+
+  constructor(options: { copyTree: CopyTree; copyFile: CopyFile }) {
+    this.#copyTree = options.copyTree;
+    this.#copyFile = options.copyFile;
+  }
+
+  async copy(copy: VolumeCopy, options: Omit<CopyOptions, 'snapshots'>): Promise<void> {
+    if (copy.from === copy.to) {
+      await copy.to.volumes.copy(copy.source, copy.target, { ...options, snapshots: copy.snapshots });
+      return;
+    }
+    await using undo = new UndoStack();
+    let made = false;
+    const step = async (path: string) => {
+      if (made) return this.#mirror(path, copy, options);
+      await this.#create(path, copy, options);
+      undo.add(() => copy.to.volumes.delete(copy.target));
+      made = true;
+    };
+    for (const snapshot of copy.snapshots) {
+      await this.#withSnapshot(copy, snapshot, step);
+      await copy.to.snapshots.create(copy.target, snapshot, { running: false });
+    }
+    await this.#withHead(copy, step);
+    undo.commit();
+  }
+
+  /** Brings an existing target up to date: states it lacks, then the present one. */
+  async refresh(copy: VolumeCopy, options: ProgressOptions): Promise<void> {
+    for (const snapshot of copy.snapshots) {
+      await this.#withSnapshot(copy, snapshot, (path) => this.#mirror(path, copy, options));
+      await copy.to.snapshots.create(copy.target, snapshot, { running: false });
+    }
+    await this.#withHead(copy, (path) => this.#mirror(path, copy, options));
+  }
+
+  async #withSnapshot(
+    { from, source }: VolumeCopy,
+    snapshot: string,
+    use: (path: string) => Promise<void>,
+  ): Promise<void> {
+    const { path } = await from.snapshots.mount(source, snapshot, plain);
+    try {
+      await use(path);
+    } finally {
+      await from.snapshots.unmount(source, snapshot);
+    }
+  }
+
+  async #withHead(copy: VolumeCopy, use: (path: string) => Promise<void>): Promise<void> {
+    if ('snapshot' in copy.source) return this.#withSnapshot(copy, copy.source.snapshot, use);
+    await use(await copy.from.volumes.mount(copy.source));
+  }
+
+  async #create(path: string, { to, target }: VolumeCopy, { signal }: ProgressOptions): Promise<void> {
+    if (target.contentType === 'filesystem') {
+      await to.volumes.createFilled(target, (folder) => this.#copyTree(path, folder, { mirror: false, signal }));
+      return;
+    }
+    await to.volumes.create(target, {});
+    await this.#copyFile(path, await to.volumes.mount(target), { signal });
+  }
+
+  async #mirror(path: string, { to, target }: VolumeCopy, { signal }: ProgressOptions): Promise<void> {
+    const into = await to.volumes.mount(target);
+    if (target.contentType === 'filesystem') await this.#copyTree(path, into, { mirror: true, signal });
+    else await this.#copyFile(path, into, { signal });
+  }
+}

@@ -1,0 +1,170 @@
+import { names } from '@keelson/api';
+import { timestamp } from '../../core/clock.ts';
+import { errors } from '../../core/errors.ts';
+import type { StorageVolumeRecord, StorageVolumeSnapshotRecord } from '../../state/records/storage.ts';
+import type { StartedOperation } from '../operations/contract.ts';
+import type { VolumeBackupFiles } from './backup-files.ts';
+import type { ChangeOptions, VolumeAddress, VolumeUpload } from './contract.ts';
+import type { CopyTree } from './root-transfer.ts';
+import type { VolumeContext } from './volume-context.ts';
+import type { CopyFile } from './volume-copier.ts';
+import type { VolumeCreator } from './volume-creator.ts';
+import { parseIndex, type VolumeIndex } from './volume-index.ts';
+import { checkName, refOf, snapshotId, volumeUrl } from './volume-names.ts';
+
+/** A backup that came in and was checked; gone with `dispose`. */
+export interface IncomingBackup extends AsyncDisposable {
+  index(): Promise<string>;
+  extract(member: string, target: string, signal?: AbortSignal): Promise<void>;
+  withExtracted<T>(member: string, use: (folder: string) => Promise<T>, signal?: AbortSignal): Promise<T>;
+  extractFile(member: string, target: string): Promise<void>;
+}
+
+export interface VolumeImporterOptions {
+  readonly context: VolumeContext;
+  readonly creator: VolumeCreator;
+  readonly files: VolumeBackupFiles;
+  readonly copyTree: CopyTree;
+  readonly copyFile: CopyFile;
+}
+
+/** Custom volumes from backups and ISO images. */
+export class VolumeImporter {
+  readonly files: VolumeBackupFiles;
+  readonly #options: VolumeImporterOptions;
+
+  constructor(options: VolumeImporterOptions) {
+    this.#options = options;
+    this.files = options.files;
+  }
+
+  /** Reads all bytes, then answers with the operation that makes the volume. */
+  async upload(
+    at: Omit<VolumeAddress, 'name' | 'type'>,
+    upload: VolumeUpload,
+    options: ChangeOptions,
+  ): Promise<StartedOperation> {
+    this.#options.context.deps.live.record(at.pool);
+    return upload.kind === 'iso' ? this.#iso(at, upload, options) : this.#backup(at, upload, options);
+  }
+
+  async #iso(
+    at: Omit<VolumeAddress, 'name' | 'type'>,
+    upload: VolumeUpload,
+    options: ChangeOptions,
+  ): Promise<StartedOperation> {
+    checkName(names.volumeName, upload.name);
+    const { context, creator, copyFile } = this.#options;
+    const address = { ...at, type: 'custom', name: upload.name };
+    const received = await this.files.receiveFile(upload.content, upload.signal);
+    return this.#start(received, address, options, async (signal) => {
+      const record = creator.draft(address, { contentType: 'iso', config: {} });
+      await creator.make(record, async () => {
+        const { pool, ref } = await context.open(record);
+        await pool.volumes.create(ref, {});
+        await copyFile(received.path, await pool.volumes.mount(ref), { signal });
+      });
+    });
+  }
+
+  async #backup(
+    at: Omit<VolumeAddress, 'name' | 'type'>,
+    upload: VolumeUpload,
+    options: ChangeOptions,
+  ): Promise<StartedOperation> {
+    const backup = await this.files.receive(upload.content, upload.signal);
+    let index: VolumeIndex;
+    try {
+      index = parseIndex(await backup.index());
+      checkName(names.volumeName, upload.name === '' ? index.name : upload.name);
+      for (const { name } of index.snapshots) checkName(names.snapshotName, name);
+    } catch (error) {
+      await backup[Symbol.asyncDispose]();
+      throw error;
+    }
+    const address = { ...at, type: 'custom', name: upload.name === '' ? index.name : upload.name };
+    return this.#start(backup, address, options, (signal) => this.#restore(backup, index, address, signal));
+  }
+
+  async #restore(
+    backup: IncomingBackup,
+    index: VolumeIndex,
+    address: VolumeAddress,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { context, creator } = this.#options;
+    const { contentType, config, description } = index;
+    const record = creator.draft(address, { contentType, config, description });
+    const snapshots = index.snapshots.map((snapshot): StorageVolumeSnapshotRecord => {
+      const { name: volume, ...rest } = record;
+      const createdAt = snapshot.createdAt ?? timestamp(context.deps.clock);
+      return {
+        ...rest,
+        volume,
+        name: snapshot.name,
+        description: snapshot.description,
+        config: snapshot.config,
+        expiresAt: snapshot.expiresAt,
+        createdAt,
+      };
+    });
+    const writes = snapshots.map((one) => context.deps.snapshots.put(snapshotId(one), one));
+    await creator.make(record, () => this.#fill(backup, record, snapshots, signal), writes);
+  }
+
+  /** State by state, oldest first. */
+  async #fill(
+    backup: IncomingBackup,
+    record: StorageVolumeRecord,
+    snapshots: readonly StorageVolumeSnapshotRecord[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { context, copyTree } = this.#options;
+    const { pool } = await context.open(record);
+    const ref = refOf(record);
+    const block = record.contentType !== 'filesystem';
+    let made = false;
+    const step = async (member: string) => {
+      if (block) {
+        if (!made) await pool.volumes.create(ref, {});
+        await backup.extractFile(`${member}.img`, await pool.volumes.mount(ref));
+      } else if (!made) await pool.volumes.createFilled(ref, (folder) => backup.extract(member, folder, signal));
+      else {
+        const target = await pool.volumes.mount(ref);
+        await backup.withExtracted(member, (folder) => copyTree(folder, target, { mirror: true, signal }), signal);
+      }
+      made = true;
+    };
+    for (const { name } of snapshots) {
+      await step(`backup/volume-snapshots/${name}`);
+      await pool.snapshots.create(ref, name, { running: false });
+    }
+    await step('backup/volume');
+  }
+
+  #start(
+    received: AsyncDisposable,
+    address: VolumeAddress,
+    options: ChangeOptions,
+    run: (signal: AbortSignal) => Promise<void>,
+  ): StartedOperation {
+    const { context } = this.#options;
+    const id = context.idOf(address);
+    if (id.name === '') throw errors.badRequest('No name provided');
+    return context.deps.operations.start({
+      class: 'task',
+      project: id.project,
+      description: 'Restoring custom volume backup',
+      resources: { storage_volumes: [volumeUrl(id)] },
+      locks: [context.lock(id)],
+      run: async ({ signal }) => {
+        await using _ = received;
+        await run(signal);
+        context.announce('storage-volume-created', id.project, volumeUrl(id), {
+          ...options,
+          context: { type: id.type },
+        });
+      },
+    });
+  }
+}
