@@ -1,8 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { availableParallelism, totalmem } from 'node:os';
 import type { IdRange, InstanceDriver } from '../drivers/instance/contract.ts';
+import { VolumeArchives } from '../host/archives/volume-archive.ts';
 import { GuestTrees } from '../host/guest-tree.ts';
 import { readMachineFacts } from '../host/host-facts.ts';
+import { instanceBackupRoutes } from '../http/routes/instance-backups.ts';
 import { instanceFileRoutes } from '../http/routes/instance-files.ts';
 import { instanceSnapshotRoutes } from '../http/routes/instance-snapshots.ts';
 import { instanceRoutes } from '../http/routes/instances.ts';
@@ -18,6 +20,8 @@ export interface InstanceParts {
   readonly images: InstanceImages;
   readonly networks: InstanceNetworks;
   readonly guard: InstanceGuard;
+  /** `backups.compression_algorithm` of the server. */
+  readonly backupCompression: () => string;
 }
 
 export interface InstancesVertical extends Vertical {
@@ -42,11 +46,13 @@ export async function instancesVertical(
         metadata: records.instanceMetadata,
         profiles: records.profiles,
         projects: records.projects,
+        pools: records.storagePools,
       },
       operations: base.operations,
       events: base.events,
       intents: base.intents,
       files: new GuestTrees(),
+      archives: new VolumeArchives(base.paths.scratch),
       paths: base.paths,
       log: base.log,
       now: () => clock.now(),
@@ -59,7 +65,12 @@ export async function instancesVertical(
   );
   return {
     service,
-    routes: [...instanceRoutes(service), ...instanceSnapshotRoutes(service), ...instanceFileRoutes(service)],
+    routes: [
+      ...instanceRoutes(service),
+      ...instanceSnapshotRoutes(service),
+      ...instanceFileRoutes(service),
+      ...instanceBackupRoutes(service),
+    ],
     prepare: () => service.findGuests(),
     start: () => service.settle(),
     afterReady: async () => service.resume((await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim()),

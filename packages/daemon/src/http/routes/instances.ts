@@ -10,7 +10,7 @@ import { bind, type RouteBinding } from '../route.ts';
 
 type Parts = Pick<
   InstanceService,
-  'reader' | 'creator' | 'changer' | 'runner' | 'lifecycle' | 'snapshots' | 'executor'
+  'backupImport' | 'reader' | 'creator' | 'changer' | 'runner' | 'lifecycle' | 'snapshots' | 'executor'
 >;
 
 /** Requestor, precondition and the kind of instance the path names. */
@@ -28,14 +28,15 @@ export function instanceRoutes(instances: Parts): RouteBinding[] {
   ];
 }
 
-function collectionRoutes({ reader, creator, runner }: Parts): RouteBinding[] {
+function collectionRoutes({ reader, creator, backupImport, runner }: Parts): RouteBinding[] {
   return [
     bindList(routes['instances.list'], (request) => {
       const scope = scopeOf(request);
       return request.recursion === 2 ? reader.listFull(scope) : reader.list(scope);
     }),
     bind(routes['instances.create'], async (request) => {
-      if (request.body === undefined) throw errors.notImplemented('Importing backups is not supported yet');
+      if (request.body === undefined)
+        return operation(await backupImport.start(request.project, uploadOf(request), instanceOptions(request)));
       const body = request.instanceType === undefined ? request.body : { ...request.body, type: request.instanceType };
       return operation(await creator.create(request.project, body, instanceOptions(request)));
     }),
@@ -118,4 +119,12 @@ function typeOf(text: string | undefined): 'container' | 'virtual-machine' | und
   if (text === undefined || text === '') return undefined;
   if (text === 'container' || text === 'virtual-machine') return text;
   throw errors.badRequest('Invalid instance type');
+}
+
+function uploadOf({ raw: { headers }, raw: body, signal }: RouteRequest) {
+  const header = (name: string): string => {
+    const value = headers[name];
+    return (Array.isArray(value) ? value[0] : value) ?? '';
+  };
+  return { body, name: header('x-lxd-name'), pool: header('x-lxd-pool'), signal };
 }

@@ -6,10 +6,12 @@ import type { InstanceMetadataRecord } from '../../state/records/instance-metada
 import type { InstanceBackupRecord, InstanceRecord, InstanceSnapshotRecord } from '../../state/records/instance.ts';
 import type { ProfileRecord } from '../../state/records/profile.ts';
 import type { ProjectRecord } from '../../state/records/project.ts';
+import type { StoragePoolRecord } from '../../state/records/storage.ts';
 import type { Events } from '../events/contract.ts';
 import type { Intents } from '../intents/contract.ts';
 import type { Operations } from '../operations/contract.ts';
 import type { ProjectGuard } from '../projects/contract.ts';
+import type { BackupArchives } from './backup-archives.ts';
 import type { GuestFiles } from './guest-files.ts';
 import type { HostCapacity } from './plan/limits.ts';
 import type { Entropy } from './plan/volatile.ts';
@@ -23,6 +25,7 @@ export interface InstanceCollections {
   readonly metadata: Collection<InstanceMetadataRecord>;
   readonly profiles: Collection<ProfileRecord>;
   readonly projects: Collection<ProjectRecord>;
+  readonly pools: Collection<StoragePoolRecord>;
 }
 
 /** Restrictions and limits of projects: every new or changed instance passes here. */
@@ -41,6 +44,9 @@ export interface InstanceDeps {
   readonly networks: InstanceNetworks;
   readonly guard: InstanceGuard;
   readonly files: GuestFiles;
+  readonly archives: BackupArchives;
+  /** `backups.compression_algorithm` of the server. */
+  readonly backupCompression: () => string;
   readonly paths: StatePaths;
   readonly log: Log;
   /** Milliseconds since 1970. */

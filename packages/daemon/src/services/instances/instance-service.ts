@@ -2,6 +2,8 @@ import type { Log } from '../../core/log.ts';
 import type { InstanceRecord } from '../../state/records/instance.ts';
 import type { ProfileRecord } from '../../state/records/profile.ts';
 import type { ProfileGuard } from '../profiles/contract.ts';
+import { BackupImport } from './backup-import.ts';
+import { InstanceBackups } from './backups.ts';
 import { InstanceChanger } from './changer.ts';
 import { InstanceContext } from './context.ts';
 import { InstanceCreator } from './creator.ts';
@@ -27,6 +29,8 @@ export class InstanceService implements ProfileGuard, AsyncDisposable {
   readonly runner: InstanceRunner;
   readonly lifecycle: InstanceLifecycle;
   readonly snapshots: InstanceSnapshots;
+  readonly backups: InstanceBackups;
+  readonly backupImport: BackupImport;
   readonly executor: InstanceExecutor;
   readonly files: InstanceFileService;
   readonly logs: InstanceLogService;
@@ -50,12 +54,14 @@ export class InstanceService implements ProfileGuard, AsyncDisposable {
     this.runner = new InstanceRunner(context, this.#starter, remover);
     this.lifecycle = new InstanceLifecycle(context, remover);
     this.snapshots = new InstanceSnapshots(context, this.runner, this.#starter);
+    this.backups = new InstanceBackups(context);
+    this.backupImport = new BackupImport(context, this.creator);
     this.executor = new InstanceExecutor(context);
     this.files = new InstanceFileService(context);
     this.logs = new InstanceLogService(context);
     this.metadata = new InstanceMetadataService(context);
     this.publish = new PublishSources(context);
-    this.#schedule = new InstanceSchedule(context, this.runner, this.snapshots);
+    this.#schedule = new InstanceSchedule(context, this.runner, this.snapshots, this.backups);
   }
 
   /** `ProfileGuard`: what a profile may hold. */

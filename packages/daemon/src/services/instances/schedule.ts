@@ -5,6 +5,7 @@ import type { InstanceRecord } from '../../state/records/instance.ts';
 import { type InstanceContext, NO_EXPIRY } from './context.ts';
 import { type BootInstance, planBoot, planShutdown } from './plan/boot-order.ts';
 import type { InstanceRunner } from './runner.ts';
+import type { InstanceBackups } from './backups.ts';
 import type { InstanceSnapshots } from './snapshots.ts';
 
 const MINUTE = 60_000;
@@ -24,11 +25,18 @@ export class InstanceSchedule {
   readonly #context: InstanceContext;
   readonly #runner: InstanceRunner;
   readonly #snapshots: InstanceSnapshots;
+  readonly #backups: InstanceBackups;
   readonly #stop = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #minute: Promise<void> = Promise.resolve();
 
-  constructor(context: InstanceContext, runner: InstanceRunner, snapshots: InstanceSnapshots) {
+  constructor(
+    context: InstanceContext,
+    runner: InstanceRunner,
+    snapshots: InstanceSnapshots,
+    backups: InstanceBackups,
+  ) {
+    this.#backups = backups;
     this.#context = context;
     this.#runner = runner;
     this.#snapshots = snapshots;
@@ -108,10 +116,9 @@ export class InstanceSchedule {
   }
 
   async #expire(): Promise<void> {
-    const { collections, operations, now, log } = this.#context.deps;
+    const { collections, operations, log } = this.#context.deps;
     for (const { value } of collections.snapshots.list()) {
-      if (value.expiresAt === NO_EXPIRY || !(Date.parse(value.expiresAt) <= now()) || Date.parse(value.expiresAt) <= 0)
-        continue;
+      if (!this.#isExpired(value.expiresAt)) continue;
       await operations
         .exclusive([this.#context.lock({ project: value.project, name: value.instance })], async () => {
           const record = this.#context.find(value.project, value.instance);
@@ -121,6 +128,17 @@ export class InstanceSchedule {
           log.warn('An expired snapshot was not deleted', { instance: value.instance, snapshot: value.name, error }),
         );
     }
+    for (const { value } of collections.backups.list()) {
+      if (!this.#isExpired(value.expiresAt)) continue;
+      await this.#backups
+        .remove(value)
+        .catch((error: unknown) => log.warn('An expired backup was not deleted', { backup: value.name, error }));
+    }
+  }
+
+  #isExpired(time: string): boolean {
+    const at = time === NO_EXPIRY ? Number.NaN : Date.parse(time);
+    return at > 0 && at <= this.#context.deps.now();
   }
 
   async shutdownAll(signal: AbortSignal): Promise<void> {

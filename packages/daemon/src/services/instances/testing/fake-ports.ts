@@ -4,6 +4,7 @@ import type { NicSpec } from '../../../drivers/instance/contract.ts';
 import type { RootMount } from '../../../drivers/storage/contract.ts';
 import type { ImageRecord } from '../../../state/records/image.ts';
 import type { InstanceRecord } from '../../../state/records/instance.ts';
+import type { BackupArchives, BackupPart, IncomingBackup } from '../backup-archives.ts';
 import type { GuestFileInfo, GuestFiles, GuestTree } from '../guest-files.ts';
 import type { ImageTemplates, InstanceImages, InstanceNetworks, InstanceStorage, RootVolume } from '../ports.ts';
 
@@ -210,5 +211,48 @@ export class FakeFiles implements GuestFiles {
   async put(tree: GuestTree, path: string, content: string, options: { readonly createOnly: boolean }): Promise<void> {
     if (options.createOnly && this.files.has(`${tree.path}${path}`)) return;
     this.files.set(`${tree.path}${path}`, content);
+  }
+}
+
+/** Backups in memory: path → the parts. */
+export class FakeArchives implements BackupArchives {
+  readonly files = new Map<string, { readonly index: string; readonly parts: readonly BackupPart[] }>();
+
+  async write(
+    target: string,
+    content: { readonly index: string; readonly parts: readonly BackupPart[] },
+  ): Promise<void> {
+    this.files.set(target, content);
+  }
+
+  async receive(content: AsyncIterable<Uint8Array>): Promise<IncomingBackup> {
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of content) chunks.push(chunk);
+    return {
+      index: async () => Buffer.concat(chunks).toString('utf8'),
+      text: async () => undefined,
+      extract: async () => undefined,
+      extractUnshifted: async () => undefined,
+      [Symbol.asyncDispose]: async () => undefined,
+    };
+  }
+
+  read(path: string): Readable {
+    return Readable.from([Buffer.from(this.files.get(path)?.index ?? '')]);
+  }
+
+  async size(path: string): Promise<number> {
+    return this.files.get(path)?.index.length ?? 0;
+  }
+
+  async move(from: string, to: string): Promise<void> {
+    const found = this.files.get(from);
+    if (found === undefined) throw errors.notFound('No such backup');
+    this.files.delete(from);
+    this.files.set(to, found);
+  }
+
+  async remove(path: string): Promise<void> {
+    this.files.delete(path);
   }
 }

@@ -17,7 +17,7 @@ import { OperationService } from '../../operations/operation-service.ts';
 import type { InstanceCollections } from '../deps.ts';
 import { InstanceService } from '../instance-service.ts';
 import { FakeInstanceDriver } from './fake-driver.ts';
-import { FakeFiles, FakeImages, FakeNetworks, FakeStorage } from './fake-ports.ts';
+import { FakeArchives, FakeFiles, FakeImages, FakeNetworks, FakeStorage } from './fake-ports.ts';
 
 /** The instances room over fakes, with a pool `pool`, a network `net` and a default profile that uses both. */
 export class World implements AsyncDisposable {
@@ -51,6 +51,7 @@ export class World implements AsyncDisposable {
       metadata: ledger.collection('/instance-metadata/'),
       profiles: ledger.collection('/profiles/'),
       projects: ledger.collection('/projects/'),
+      pools: ledger.collection('/storage-pools/'),
     };
     this.service = new InstanceService({
       ledger,
@@ -64,6 +65,8 @@ export class World implements AsyncDisposable {
       networks: this.networks,
       guard: { checkInstance: () => undefined, checkSnapshot: () => undefined, checkBackup: () => undefined },
       files: this.files,
+      archives: new FakeArchives(),
+      backupCompression: () => 'gzip',
       paths: new StatePaths(folder),
       log: silentLog,
       now: () => clock.now(),
