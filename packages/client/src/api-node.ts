@@ -4,7 +4,9 @@ import type { Connection, RequestOptions } from './connection.ts';
 export interface ApiResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** The body as text; read once, may be asked for again. */
+  /** The body as it came. */
+  bytes(): Promise<Uint8Array>;
+  /** The body as UTF-8. */
   text(): Promise<string>;
   /** The parsed body. @throws SyntaxError when it is not JSON */
   json<T = unknown>(): Promise<T>;
@@ -60,11 +62,13 @@ export async function respond(
   options?: RequestOptions,
 ): Promise<ApiResponse> {
   const response = await connection.send(method, path === '' ? '/' : path, options);
-  const text = await response.text();
+  const bytes = await response.bytes();
+  const text = (): string => new TextDecoder().decode(bytes);
   return {
     status: response.status,
     headers: response.headers,
-    text: async () => text,
-    json: async <T>() => JSON.parse(text) as T,
+    bytes: async () => bytes,
+    text: async () => text(),
+    json: async <T>() => JSON.parse(text()) as T,
   };
 }

@@ -1,9 +1,9 @@
-import type { Server, ServerUntrusted } from '@keelson/api';
+import type { Resources, Server, ServerUntrusted } from '@keelson/api';
 import { type ApiNode, type ApiResponse, apiNode, respond } from './api-node.ts';
 import { Connection } from './connection.ts';
 import { APIExtensionNotAvailable } from './errors.ts';
 import { type EventsOptions, EventStream } from './events.ts';
-import type { ModelContext } from './model.ts';
+import type { CallOptions, ModelContext } from './model.ts';
 import { OperationWaiter } from './operation-waiter.ts';
 import { CertificateManager } from './resources/certificate.ts';
 import { ClusterManager } from './resources/cluster.ts';
@@ -76,8 +76,8 @@ export class BaseClient implements AsyncDisposable {
   }
 
   /** Sends a request to any path; errors come back as answers. For paths known only at run time. */
-  request(method: string, path: string, json?: unknown): Promise<ApiResponse> {
-    return respond(this.#connection, method, path, json === undefined ? {} : { json });
+  request(method: string, path: string, json?: unknown, options: CallOptions = {}): Promise<ApiResponse> {
+    return respond(this.#connection, method, path, { json, signal: options.signal });
   }
 
   /** Whether the server offers an extension; the list is fetched once. */
@@ -104,11 +104,16 @@ export class BaseClient implements AsyncDisposable {
     await this.close();
   }
 
-  /** Sends the certificate that this client presents, with the trust password or a token, so that the server trusts it. */
-  protected async trust(secret: string, certificate: string | undefined): Promise<void> {
+  /**
+   * Makes the server trust the certificate that this client presents, with the trust password or a token of
+   * `trust add`. `POST /1.0/certificates` @throws APIException when the secret is wrong
+   */
+  async authenticate(secret: string, options: CallOptions = {}): Promise<void> {
+    // Servers that have the extension, and Incus, read a token under its own name.
+    const token = (await this.hasApiExtension('explicit_trust_token')) ? { trust_token: secret } : {};
+    const json = { type: 'client', password: secret, ...token };
     const path = this.#connection.path('certificates');
-    const json = { type: 'client', password: secret, ...(certificate === undefined ? {} : { certificate }) };
-    await this.#connection.request('POST', path, { json });
+    await this.#connection.request('POST', path, { json, signal: options.signal });
     this.server.forget();
   }
 }
@@ -123,18 +128,24 @@ export class ServerInfo {
   }
 
   /** `GET /1.0`; an untrusted client sees less. */
-  async get(): Promise<Server | ServerUntrusted> {
-    return this.#connection.get<Server | ServerUntrusted>(this.#connection.path());
+  async get(options: CallOptions = {}): Promise<Server | ServerUntrusted> {
+    const path = this.#connection.path();
+    return this.#connection.get<Server | ServerUntrusted>(path, { signal: options.signal });
+  }
+
+  /** CPUs, memory, disks and cards of the host. `GET /1.0/resources` */
+  async resources(options: CallOptions = {}): Promise<Resources> {
+    return this.#connection.get<Resources>(this.#connection.path('resources'), { signal: options.signal });
   }
 
   /** Changes settings and leaves the others. `PATCH /1.0` @throws APIException naming the key */
-  async patch(config: Readonly<Record<string, string>>): Promise<void> {
-    await this.#connection.request('PATCH', this.#connection.path(), { json: { config } });
+  async patch(config: Readonly<Record<string, string>>, options: CallOptions = {}): Promise<void> {
+    await this.#connection.request('PATCH', this.#connection.path(), { json: { config }, signal: options.signal });
   }
 
-  /** Replaces all settings. `PUT /1.0` */
-  async put(config: Readonly<Record<string, string>>): Promise<void> {
-    await this.#connection.request('PUT', this.#connection.path(), { json: { config } });
+  /** Replaces all settings. `PUT /1.0` @throws APIException naming the key */
+  async put(config: Readonly<Record<string, string>>, options: CallOptions = {}): Promise<void> {
+    await this.#connection.request('PUT', this.#connection.path(), { json: { config }, signal: options.signal });
   }
 
   /** Names of the API extensions; fetched once. */

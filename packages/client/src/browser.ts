@@ -7,7 +7,7 @@ export * from './exports.ts';
 export interface ClientOptions extends BaseClientOptions {
   /** `https://host[:port]`; default the page's own origin. */
   readonly endpoint?: string;
-  /** Milliseconds until an answer must have begun; default none. */
+  /** Milliseconds until an answer must be complete; default none. */
   readonly timeout?: number;
 }
 
@@ -24,10 +24,5 @@ export class Client extends BaseClient {
       () => undefined,
     );
     super(new BrowserTransport({ origin, timeout: options.timeout }), options, warnings);
-  }
-
-  /** Makes the server trust the browser's certificate. @throws APIException when the secret is wrong */
-  async authenticate(secret: string): Promise<void> {
-    await this.trust(secret, undefined);
   }
 }

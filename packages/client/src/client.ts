@@ -5,10 +5,10 @@ import {
   findSocket,
   parseEndpoint,
   readCertificate,
+  readPem,
 } from './transport/endpoint.ts';
 import { NodeTransport } from './transport/node-transport.ts';
 import { Warnings } from './warnings.ts';
-import { readFileSync } from 'node:fs';
 
 export interface ClientOptions extends BaseClientOptions {
   /**
@@ -20,7 +20,7 @@ export interface ClientOptions extends BaseClientOptions {
   readonly cert?: Certificate;
   /** true checks the server with the system's authorities (default), false does not; PEM or a path names an authority or pins the server's own certificate. */
   readonly verify?: boolean | string;
-  /** Milliseconds until an answer must have begun; default none. */
+  /** Milliseconds the server may stay silent before and within an answer; default none. */
   readonly timeout?: number;
 }
 
@@ -35,21 +35,13 @@ export class Client extends BaseClient {
     const given = options.cert === undefined ? undefined : readCertificate(options.cert);
     const certificate = endpoint.kind === 'https' ? (given ?? defaultCertificate()) : undefined;
     const { verify = true, timeout } = options;
-    const check = typeof verify === 'string' && !verify.includes('-----BEGIN') ? readFileSync(verify, 'utf8') : verify;
+    const check = typeof verify === 'string' ? readPem(verify, 'server certificate') : verify;
     const warnings = new Warnings(
       (message) => process.emitWarning(message, 'KeelsonWarning'),
       () => process.env['KEELSON_WARNINGS'],
     );
     super(new NodeTransport({ endpoint, certificate, verify: check, timeout }), options, warnings);
     this.#certificate = certificate;
-  }
-
-  /**
-   * Makes the server trust this client's certificate, with the trust password or a token of `trust add`.
-   * `POST /1.0/certificates` @throws APIException when the secret is wrong
-   */
-  async authenticate(secret: string): Promise<void> {
-    await this.trust(secret, undefined);
   }
 
   /** PEM of the certificate this client presents. */

@@ -1,5 +1,5 @@
 import type { Operation } from '@keelson/api';
-import { APIException, ClientConnectionFailed, NotFound, PreconditionFailed } from './errors.ts';
+import { APIException, NotFound, PreconditionFailed } from './errors.ts';
 import type { RequestBody, Transport, TransportResponse, WebSocketLike } from './transport/types.ts';
 
 export type QueryValues = Readonly<Record<string, string | number | boolean | undefined>>;
@@ -11,7 +11,7 @@ export interface RequestOptions {
   readonly raw?: RequestBody | undefined;
   readonly headers?: Readonly<Record<string, string>> | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Milliseconds; overrides the client's. */
+  /** Milliseconds of silence before and within the answer; overrides the client's. */
   readonly timeout?: number | undefined;
 }
 
@@ -59,7 +59,7 @@ export class Connection {
   async request<T>(method: string, path: string, options: RequestOptions = {}): Promise<Answer<T>> {
     const response = await this.raw(method, path, options);
     const info = { method, url: path };
-    const envelope = parseEnvelope(await response.text(), response, { ...info, endpoint: this.transport.endpoint });
+    const envelope = parseEnvelope(await response.text(), response, info);
     return {
       status: response.status,
       headers: response.headers,
@@ -114,8 +114,8 @@ export class Connection {
   }
 
   withQuery(path: string, query: QueryValues = {}): string {
-    const scope = { project: path.includes('project=') ? undefined : this.project, target: this.target };
-    const all = query['all-projects'] === undefined ? { ...scope, ...query } : { ...query };
+    const own = path.includes('project=') || query['all-projects'] !== undefined ? undefined : this.project;
+    const all = { ...query, project: query['project'] ?? own, target: query['target'] ?? this.target };
     const parts: string[] = [];
     for (const [key, value] of Object.entries(all)) {
       if (value !== undefined) parts.push(`${encodeURIComponent(key)}=${encodeURIComponent(String(value))}`);
@@ -125,18 +125,15 @@ export class Connection {
   }
 }
 
-function parseEnvelope(
-  text: string,
-  response: TransportResponse,
-  info: { method: string; url: string; endpoint: string },
-): Envelope {
+function parseEnvelope(text: string, response: TransportResponse, info: { method: string; url: string }): Envelope {
   try {
     const envelope = JSON.parse(text) as Envelope | null;
     if (typeof envelope === 'object' && envelope !== null && envelope.type !== undefined) return envelope;
-  } catch (error) {
-    throw new APIException('The answer is not JSON', { ...info, status: response.status, cause: error });
+  } catch {
+    // The parser's own message quotes the body, which may hold a secret.
+    throw new APIException('The answer is not JSON', { ...info, status: response.status });
   }
-  throw new ClientConnectionFailed('The answer is not one of this API', info);
+  throw new APIException('The answer is not one of this API', { ...info, status: response.status });
 }
 
 /** The error of an answer with status 400 or more; also when its body is no envelope (a proxy's HTML page, say). */

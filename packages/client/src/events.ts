@@ -1,37 +1,55 @@
+import type { EventLifecycle, EventLogging, Operation } from '@keelson/api';
 import type { Connection } from './connection.ts';
 import { deferred } from './deferred.ts';
+import { ClientConnectionFailed } from './errors.ts';
 import type { SocketEvent, WebSocketLike } from './transport/types.ts';
 
 /** Event types of the API; `All` stands for every one. */
 export type EventType = 'lifecycle' | 'operation' | 'logging' | 'All';
 
-/** One event as the server sends it; `metadata` depends on `type`. */
-export interface ServerEvent<T = unknown> {
-  readonly type: Exclude<EventType, 'All'>;
+/** What each type of event tells. */
+interface EventMetadata {
+  readonly lifecycle: EventLifecycle;
+  readonly operation: Operation;
+  readonly logging: EventLogging;
+}
+
+/** One event of the type, as the server sends it. */
+export interface EventOf<T extends keyof EventMetadata> {
+  readonly type: T;
   /** RFC 3339. */
   readonly timestamp: string;
-  readonly metadata: T;
+  readonly metadata: EventMetadata[T];
   readonly project?: string;
   readonly location?: string;
   /** Keelson only: grows by one per event; `since` replays from it. */
   readonly sequence?: number;
 }
 
+/** One event; `type` tells what its `metadata` is. */
+export type ServerEvent = { readonly [T in keyof EventMetadata]: EventOf<T> }[keyof EventMetadata];
+
+/** Makes a socket for a path with query. */
+export type WebSocketFactory = (path: string) => Promise<WebSocketLike> | WebSocketLike;
+
 export interface EventsOptions {
   /** Which events; omitted, or with `All` among them, means all. */
   readonly types?: Iterable<EventType>;
   readonly allProjects?: boolean;
   /** Ends the stream. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** Connects again after a loss (default true), first after `minDelay`, then ever slower up to `maxDelay` milliseconds. */
   readonly reconnect?: boolean;
   readonly minDelay?: number;
   readonly maxDelay?: number;
   /** Makes the socket in place of ours, from the path with query. */
-  readonly webSocket?: (path: string) => Promise<WebSocketLike> | WebSocketLike;
-  /** Called for every event in place of iterating. */
+  readonly webSocket?: WebSocketFactory;
+  /** Called for every event in place of iterating; what it throws ends the stream, and `closed` rejects with it. */
   readonly onEvent?: (event: ServerEvent) => void;
 }
+
+const CONNECTING = 0;
+const OPEN = 1;
 
 /** The types to ask for: undefined means all. */
 export function typesToAsk(types: Iterable<EventType> | undefined): string | undefined {
@@ -52,15 +70,15 @@ export class EventStream implements AsyncIterable<ServerEvent>, AsyncDisposable 
   readonly #queue: ServerEvent[] = [];
   readonly #opened = deferred<void>();
   readonly #finished: Promise<void>;
+  readonly #abort = (): void => this.#end();
   #wake: (() => void) | undefined;
   #failure: unknown;
-  #socket: WebSocketLike | undefined;
   #last: number | undefined;
 
   constructor(connection: Connection, options: EventsOptions = {}) {
     this.#connection = connection;
     this.#options = options;
-    options.signal?.addEventListener('abort', () => this.#end(), { once: true });
+    options.signal?.addEventListener('abort', this.#abort, { once: true });
     this.#opened.promise.catch(() => undefined);
     this.#finished = this.#run();
     if (options.signal?.aborted) this.#end();
@@ -69,6 +87,12 @@ export class EventStream implements AsyncIterable<ServerEvent>, AsyncDisposable 
   /** Resolves when the first connection stands: no later event is missed. @throws ClientConnectionFailed, APIException */
   opened(): Promise<void> {
     return this.#opened.promise;
+  }
+
+  /** Resolves when the stream ended: by its signal, `close()`, or a lost connection that is not made again. @throws what ended it */
+  async closed(): Promise<void> {
+    await this.#finished;
+    if (this.#failure !== undefined) throw this.#failure;
   }
 
   /** Ends the stream and waits until the socket is gone. */
@@ -104,11 +128,11 @@ export class EventStream implements AsyncIterable<ServerEvent>, AsyncDisposable 
     let connected = false;
     while (!this.#ended.signal.aborted) {
       try {
-        this.#socket = await this.#open();
+        const socket = await this.#open();
         connected = true;
         delay = minDelay;
         this.#opened.resolve();
-        await this.#read(this.#socket);
+        await this.#read(socket);
         if (!reconnect) return this.#end();
       } catch (error) {
         // The first connection must stand; a later loss is retried.
@@ -126,19 +150,39 @@ export class EventStream implements AsyncIterable<ServerEvent>, AsyncDisposable 
       since: this.#last,
     };
     const path = this.#connection.path('events');
-    if (this.#options.webSocket !== undefined) return this.#options.webSocket(this.#connection.withQuery(path, query));
-    return this.#connection.openWebSocket(path, { query, signal: this.#ended.signal });
+    const { webSocket } = this.#options;
+    if (webSocket === undefined) return this.#connection.openWebSocket(path, { query, signal: this.#ended.signal });
+    const socket = await webSocket(this.#connection.withQuery(path, query));
+    if (socket.readyState !== CONNECTING) return socket;
+    const { promise, resolve, reject } = deferred<WebSocketLike>();
+    socket.addEventListener('open', () => resolve(socket));
+    const endpoint = this.#connection.transport.endpoint;
+    const failed = ({ error }: SocketEvent): void =>
+      reject(
+        new ClientConnectionFailed('The websocket cannot be opened', {
+          method: 'GET',
+          url: path,
+          endpoint,
+          cause: error,
+        }),
+      );
+    socket.addEventListener('error', failed);
+    socket.addEventListener('close', failed);
+    return promise;
   }
 
   /** Resolves when the socket closed. */
-  #read(socket: WebSocketLike): Promise<void> {
+  async #read(socket: WebSocketLike): Promise<void> {
     const { promise, resolve } = deferred<void>();
+    const close = (): void => socket.close();
     socket.addEventListener('message', ({ data }) => this.#receive(data));
     socket.addEventListener('close', () => resolve());
-    this.#ended.signal.addEventListener('abort', () => socket.close(), { once: true });
-    if (socket.readyState > 1) resolve();
-    if (this.#ended.signal.aborted) socket.close();
-    return promise;
+    socket.addEventListener('error', () => resolve());
+    this.#ended.signal.addEventListener('abort', close, { once: true });
+    if (socket.readyState > OPEN) resolve();
+    if (this.#ended.signal.aborted) close();
+    await promise;
+    this.#ended.signal.removeEventListener('abort', close);
   }
 
   #receive(data: SocketEvent['data']): void {
@@ -150,12 +194,16 @@ export class EventStream implements AsyncIterable<ServerEvent>, AsyncDisposable 
       return; // a message that is no event is not ours to judge
     }
     if (event.sequence !== undefined) this.#last = event.sequence;
-    if (this.#options.onEvent !== undefined) {
-      this.#options.onEvent(event);
+    if (this.#options.onEvent === undefined) {
+      this.#queue.push(event);
+      this.#wake?.();
       return;
     }
-    this.#queue.push(event);
-    this.#wake?.();
+    try {
+      this.#options.onEvent(event);
+    } catch (error) {
+      this.#fail(error);
+    }
   }
 
   #fail(error: unknown): void {
@@ -165,6 +213,7 @@ export class EventStream implements AsyncIterable<ServerEvent>, AsyncDisposable 
   }
 
   #end(): void {
+    this.#options.signal?.removeEventListener('abort', this.#abort);
     this.#ended.abort();
     this.#opened.reject(new Error('The event stream was closed'));
     this.#wake?.();

@@ -1,7 +1,7 @@
-import type { InstanceExecPost, Operation as OperationRecord } from '@keelson/api';
+import type { InstanceConsolePost, InstanceExecPost, Operation as OperationRecord } from '@keelson/api';
 import type { Connection } from './connection.ts';
-import { deferred } from './deferred.ts';
 import type { ModelContext } from './model.ts';
+import { projectOf } from './resources/common.ts';
 import type { SocketEvent, WebSocketLike } from './transport/types.ts';
 
 export type ExecInput = string | Uint8Array | AsyncIterable<Uint8Array | string>;
@@ -15,7 +15,7 @@ export interface ExecOptions {
   /** What the command reads; without it its input is empty. */
   readonly stdin?: ExecInput;
   /** Kills the command and rejects with the signal's reason. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 export interface ShellOptions extends ExecOptions {
@@ -80,19 +80,29 @@ export class ExecProcess implements AsyncDisposable {
   readonly #sockets: readonly WebSocketLike[];
 
   /** @internal */
-  constructor(sockets: ExecSockets, ended: Promise<number>) {
+  constructor(sockets: ExecSockets, ended: Promise<number>, signal: AbortSignal | undefined) {
     this.#control = sockets.control;
     this.#stdin = sockets.stdin;
     this.#sockets = sockets.all;
     this.stdout = sockets.output.stdout;
     this.stderr = sockets.output.stderr;
-    const outputs = sockets.ended;
-    this.exited = ended.then(async (code) => {
-      await outputs;
+    const abort = (): void => {
+      this.kill(9);
       this.#close();
-      return code;
-    });
-    this.exited.catch(() => this.#close());
+    };
+    signal?.addEventListener('abort', abort, { once: true });
+    if (signal?.aborted) abort();
+    this.exited = ended
+      .then(async (code) => {
+        await sockets.ended;
+        signal?.throwIfAborted();
+        return code;
+      })
+      .finally(() => {
+        signal?.removeEventListener('abort', abort);
+        this.#close();
+      });
+    this.exited.catch(() => undefined);
   }
 
   /** Sends input; resolves when the connection took it. */
@@ -149,71 +159,75 @@ interface ExecSockets {
   readonly ended: Promise<unknown>;
 }
 
-/** Starts a command over the exec websockets. `POST /1.0/instances/<name>/exec` */
+/** Starts what `path` stands for, a command or a console, over the websockets that the server offers. */
 export async function startExec(
   context: ModelContext,
   path: string,
-  body: InstanceExecPost,
+  body: StartBody,
   options: Pick<ExecOptions, 'signal' | 'stdin'>,
 ): Promise<ExecProcess> {
   const { connection, operations } = context;
-  const request = { ...body, 'wait-for-websocket': true };
-  const { metadata, operation } = await connection.request<OperationRecord>('POST', `${path}/exec`, {
-    json: request,
-    signal: options.signal,
-  });
+  const { signal, stdin } = options;
+  const { interactive, ...others } = body;
+  const json = path.endsWith('/console') ? others : body;
+  const { metadata, operation } = await connection.request<OperationRecord>('POST', path, { json, signal });
   const fds = (metadata.metadata as { fds?: Record<string, string> } | null)?.fds ?? {};
-  const sockets = await openSockets(connection, operation, fds, body.interactive === true);
-  const waited = operations
-    .wait(operation)
-    .then((ended) => Number((ended.metadata as { return?: number } | null)?.return ?? -1));
-  const process = new ExecProcess(
-    sockets,
-    aborting(waited, options.signal, () => process.kill(9)),
-  );
-  void feed(process, options.stdin, body.interactive === true);
-  return process;
+  try {
+    const sockets = await openSockets({ connection, operation, fds, signal }, interactive);
+    const ended = operations
+      .wait(operation, { signal })
+      .then((record) => Number((record.metadata as { return?: number } | null)?.return ?? 0));
+    const process = new ExecProcess(sockets, ended, signal);
+    void feed(process, stdin, interactive);
+    return process;
+  } catch (error) {
+    // Without its sockets the command would wait for them until the server gives up.
+    await operations.cancel(operation).catch(() => undefined);
+    throw error;
+  }
+}
+
+/** Body of `POST …/exec` or `…/console`. */
+type StartBody = (Partial<InstanceExecPost> | InstanceConsolePost) & { readonly interactive: boolean };
+
+interface SocketPlan {
+  readonly connection: Connection;
+  readonly operation: string;
+  /** Secret of each socket by name. */
+  readonly fds: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal | undefined;
 }
 
 /** Listens to each socket as soon as it is open: output may come before the last one stands. */
-async function openSockets(
-  connection: Connection,
-  operation: string,
-  fds: Record<string, string>,
-  interactive: boolean,
-): Promise<ExecSockets> {
+async function openSockets(plan: SocketPlan, interactive: boolean): Promise<ExecSockets> {
   const output = { stdout: new OutputStream(), stderr: new OutputStream() };
   const ended: Promise<void>[] = [];
+  const opened: WebSocketLike[] = [];
   const open = async (name: string, stream?: OutputStream): Promise<WebSocketLike> => {
-    const path = `${operation.split('?')[0]}/websocket`;
-    const socket = await connection.openWebSocket(path, { query: { secret: fds[name] } });
+    const path = `${plan.operation.split('?')[0]}/websocket`;
+    const query = { secret: plan.fds[name], project: projectOf(plan.operation) };
+    const socket = await plan.connection.openWebSocket(path, { query, signal: plan.signal });
+    opened.push(socket);
     socket.binaryType = 'arraybuffer';
     if (stream !== undefined) ended.push(receive(socket, stream));
     return socket;
   };
-  if (interactive) {
-    output.stderr.end();
-    const [control, terminal] = await Promise.all([open('control'), open('0', output.stdout)]);
-    // LXD ends the operation when this side closes the terminal after its last output.
-    void Promise.all(ended).then(() => terminal.close());
-    return { control, stdin: terminal, all: [control, terminal], output, ended: Promise.all(ended) };
+  if (interactive) output.stderr.end();
+  const wanted = interactive
+    ? [open('control'), open('0', output.stdout)]
+    : [open('control'), open('0'), open('1', output.stdout), open('2', output.stderr)];
+  const results = await Promise.allSettled(wanted);
+  const refused = results.find((result) => result.status === 'rejected');
+  if (refused !== undefined) {
+    for (const socket of opened) socket.close();
+    throw refused.reason;
   }
-  const all = await Promise.all([open('control'), open('0'), open('1', output.stdout), open('2', output.stderr)]);
-  return { control: all[0], stdin: all[1], all, output, ended: Promise.all(ended) };
-}
-
-/** The exit code, or the signal's reason as soon as it aborts. */
-function aborting(waited: Promise<number>, signal: AbortSignal | undefined, kill: () => void): Promise<number> {
-  if (signal === undefined) return waited;
-  const { promise, resolve, reject } = deferred<number>();
-  const abort = (): void => {
-    kill();
-    reject(signal.reason);
-  };
-  signal.addEventListener('abort', abort, { once: true });
-  if (signal.aborted) queueMicrotask(abort);
-  void waited.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
-  return promise;
+  const [control, stdin] = await Promise.all(wanted);
+  if (control === undefined || stdin === undefined) throw new TypeError('exec needs a control and an input socket');
+  const outputs = Promise.all(ended);
+  // LXD ends the operation when this side closes the terminal after its last output.
+  if (interactive) void outputs.then(() => stdin.close());
+  return { control, stdin, all: opened, output, ended: outputs };
 }
 
 async function feed(process: ExecProcess, stdin: ExecInput | undefined, interactive: boolean): Promise<void> {

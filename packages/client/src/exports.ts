@@ -2,7 +2,14 @@ export type { ApiMethods, ApiNode, ApiResponse } from './api-node.ts';
 export { BaseClient, type BaseClientOptions, ServerInfo } from './base-client.ts';
 export type { Answer, QueryValues, RequestOptions } from './connection.ts';
 export * from './errors.ts';
-export { EventStream, type EventsOptions, type EventType, type ServerEvent } from './events.ts';
+export {
+  EventStream,
+  type EventOf,
+  type EventsOptions,
+  type EventType,
+  type ServerEvent,
+  type WebSocketFactory,
+} from './events.ts';
 export {
   type ExecInput,
   type ExecOptions,
@@ -12,34 +19,35 @@ export {
   type ShellOptions,
 } from './exec.ts';
 export { type AllOptions, Manager } from './manager.ts';
-export { Model, type Sparse, type WaitOptions } from './model.ts';
+export { type CallOptions, Model, type Sparse, type WaitOptions } from './model.ts';
 export type { WaitForOptions } from './operation-waiter.ts';
 export { Certificate, CertificateManager } from './resources/certificate.ts';
 export { Cluster, ClusterManager, ClusterMember, ClusterMemberManager } from './resources/cluster.ts';
 export { Download } from './resources/common.ts';
 export { Image, type ImageCreateOptions, ImageManager } from './resources/image.ts';
-export { type FileInfo, InstanceFiles, type PutOptions } from './resources/instance-files.ts';
 export {
-  InstanceBackups,
-  InstanceLogs,
-  InstanceTemplates,
-  Snapshot,
-  SnapshotManager,
-} from './resources/instance-parts.ts';
-export { Instance, InstanceManager, type StateOptions } from './resources/instance.ts';
-export { Network, NetworkManager } from './resources/network.ts';
+  type FileInfo,
+  type FoundFile,
+  InstanceFiles,
+  type NewFile,
+  type PutOptions,
+} from './resources/instance-files.ts';
+export { InstanceBackups, InstanceLogs, InstanceTemplates } from './resources/instance-extras.ts';
+export { Snapshot, SnapshotManager } from './resources/instance-parts.ts';
+export {
+  Instance,
+  type InstanceCopyOptions,
+  InstanceManager,
+  type InstanceTarget,
+  type StateOptions,
+} from './resources/instance.ts';
+export { Network, NetworkManager, type NetworkOptions } from './resources/network.ts';
 export { Operation, OperationManager } from './resources/operation.ts';
 export { Profile, ProfileManager, type ProfileOptions } from './resources/profile.ts';
 export { Project, ProjectManager } from './resources/project.ts';
 export { StoragePool, StoragePoolManager, StoragePoolResources } from './resources/storage-pool.ts';
-export {
-  StorageVolume,
-  StorageVolumeBackups,
-  StorageVolumeManager,
-  StorageVolumeSnapshots,
-  type VolumeMove,
-  type VolumeType,
-} from './resources/storage-volume.ts';
+export { StorageVolumeBackups, StorageVolumeSnapshots } from './resources/storage-volume-parts.ts';
+export { StorageVolume, StorageVolumeManager, type VolumeMove, type VolumeType } from './resources/storage-volume.ts';
 export type {
   RequestBody,
   SocketEvent,

@@ -1,8 +1,7 @@
-import { type Model, type ModelContext, type Sparse, sparse } from './model.ts';
-import { exists, nameOf } from './resources/common.ts';
+import { type CallOptions, type Model, type ModelContext, type Sparse, sparse } from './model.ts';
+import { exists, inProject, nameOf, projectOf } from './resources/common.ts';
 
-export interface AllOptions {
-  readonly signal?: AbortSignal;
+export interface AllOptions extends CallOptions {
   /** Objects of every project; only where the server lists them so. */
   readonly allProjects?: boolean;
   /** LXD's filter grammar, for example `status eq Running`. */
@@ -11,7 +10,7 @@ export interface AllOptions {
 
 /** What a manager must know of its noun. */
 export interface ManagerDefinition<R extends object, M extends Model<R>, Key extends keyof R & keyof M & string> {
-  /** Path of the collection, for example `/1.0/profiles`. */
+  /** Path of the collection, for example `/1.0/profiles`; a getter where it can change. */
   readonly path: string;
   /** Fields of the record. */
   readonly fields: readonly (keyof R & string)[];
@@ -19,7 +18,8 @@ export interface ManagerDefinition<R extends object, M extends Model<R>, Key ext
   readonly key: Key;
   /** Extension that every operation needs. */
   readonly extension?: string;
-  make(name: string, record: Partial<R>, populated: boolean): M;
+  /** `context` is that of the object's project where a list spans several; else the manager's. */
+  make(name: string, record: Partial<R>, populated: boolean, context?: ModelContext): M;
 }
 
 /** Lists, gets and looks for the objects of one collection. */
@@ -46,29 +46,37 @@ export class Manager<R extends object, M extends Model<R>, Key extends keyof R &
     };
     if (options.recursion === 1) {
       const records = await this.context.connection.get<R[]>(path, { query, signal: options.signal });
-      return records.map((record) => this.definition.make(String(record[key]), record, true));
+      return records.map((record) => {
+        const context = options.allProjects ? this.#contextOf((record as { project?: string }).project) : undefined;
+        return this.definition.make(String(record[key]), record, true, context);
+      });
     }
     const urls = await this.context.connection.get<string[]>(path, { query, signal: options.signal });
     return urls.map((url) => {
-      const model = this.definition.make(nameOf(url), {}, false);
+      const context = options.allProjects ? this.#contextOf(projectOf(url) ?? 'default') : undefined;
+      const model = this.definition.make(nameOf(url), {}, false, context);
       return sparse<R, M, Key>(model, fields, [key]);
     });
   }
 
   /** @throws NotFound */
-  async get(name: string, options: { readonly signal?: AbortSignal } = {}): Promise<M> {
+  async get(name: string, options: CallOptions = {}): Promise<M> {
     await this.assertAvailable();
     return this.definition.make(name, {}, false).sync(options);
   }
 
   /** Prefer `get` and `NotFound` where the object itself is needed. */
-  async exists(name: string): Promise<boolean> {
+  async exists(name: string, options: CallOptions = {}): Promise<boolean> {
     await this.assertAvailable();
-    return exists(this.definition.make(name, {}, false).sync());
+    return exists(this.definition.make(name, {}, false).sync(options));
   }
 
   /** @throws APIExtensionNotAvailable */
   protected async assertAvailable(): Promise<void> {
     if (this.definition.extension !== undefined) await this.context.assertExtension(this.definition.extension);
+  }
+
+  #contextOf(project: string | undefined): ModelContext {
+    return project === undefined ? this.context : inProject(this.context, project);
   }
 }

@@ -1,4 +1,4 @@
-import type { Connection, RequestOptions } from './connection.ts';
+import type { Answer, Connection, RequestOptions } from './connection.ts';
 import { StaleObject } from './errors.ts';
 import type { OperationWaiter } from './operation-waiter.ts';
 
@@ -11,25 +11,22 @@ export interface ModelContext {
   hasExtension(name: string): Promise<boolean>;
 }
 
-export interface WaitOptions {
-  /** Wait until the background operation, if there is one, ended well (default false). */
-  readonly wait?: boolean;
-  readonly signal?: AbortSignal;
+/** What every call takes. */
+export interface CallOptions {
+  /** Ends the call, which then rejects with the signal's reason. What the server does already goes on. */
+  readonly signal?: AbortSignal | undefined;
 }
 
-/** Attributes of a sparse object are promises; what is in `Known` and methods are as in the full object. */
-export type Sparse<M, Known extends keyof M = never> = {
-  readonly [K in keyof M]: K extends Known
-    ? M[K]
-    : M[K] extends (...args: never[]) => unknown
-      ? M[K]
-      : K extends ManagerKey
-        ? M[K]
-        : Promise<M[K]>;
-};
+export interface WaitOptions extends CallOptions {
+  /** Wait until the background operation, if there is one, ended well (default false). */
+  readonly wait?: boolean;
+}
 
-/** Sub-managers of models: objects with methods, there without a fetch. */
-type ManagerKey = 'resources' | 'volumes' | 'snapshots' | 'backups' | 'files' | 'logs' | 'templates' | 'members';
+/** Attributes of a sparse object are promises; what is in `Known`, methods and managers are as in the full object. */
+export type Sparse<M, Known extends keyof M = never> =
+  M extends Model<infer R>
+    ? { readonly [K in keyof M]: K extends Known ? M[K] : K extends keyof R ? Promise<M[K]> : M[K] }
+    : never;
 
 export interface ModelDefinition<R extends object> {
   /** Path of the object, for example `/1.0/profiles/web`. */
@@ -49,6 +46,8 @@ export abstract class Model<R extends object> {
   #definition: ModelDefinition<R>;
   #record: Partial<R>;
   #changed = new Set<string>();
+  /** Writable objects that were handed out, as text before anybody could change them in place. */
+  readonly #shown = new Map<string, string>();
   #populated: boolean;
   #fetching: Promise<void> | undefined;
   #etag: string | undefined;
@@ -63,6 +62,7 @@ export abstract class Model<R extends object> {
 
   /** The record as last read, with changes made here. Attributes that were never read are missing from a sparse object. */
   get record(): Readonly<Partial<R>> {
+    for (const key of this.#definition.writable) this.#show(key);
     return this.#record;
   }
 
@@ -71,67 +71,75 @@ export abstract class Model<R extends object> {
     return this.#populated;
   }
 
-  /** URL path of the object. */
+  /** URL path of the object. @throws StaleObject after `delete` */
   get path(): string {
+    this.assertAlive();
     return this.#definition.path;
   }
 
   /** Reads the record again; changes that were not saved are lost. Returns the full object. @throws NotFound */
-  async sync(options: { readonly signal?: AbortSignal } = {}): Promise<this> {
-    this.assertAlive();
-    const { metadata, headers } = await this.connection.request<R>('GET', this.path, options);
+  async sync(options: CallOptions = {}): Promise<this> {
+    const { metadata, headers } = await this.connection.request<R>('GET', this.path, { signal: options.signal });
     this.#record = metadata;
     this.#etag = headers['etag'];
     this.#changed.clear();
+    this.#shown.clear();
     this.#populated = true;
     return this;
   }
 
+  /** Whether attributes were set, or writable objects changed in place, since the record was read. */
+  get changed(): boolean {
+    if (this.#changed.size > 0) return true;
+    return [...this.#shown].some(([key, before]) => JSON.stringify(this.#record[key as keyof R]) !== before);
+  }
+
   /**
-   * Sends changed attributes with PUT, in full as the server replaces them, under the ETag last read. With nothing
-   * changed nothing is sent. @throws PreconditionFailed when somebody changed the object meanwhile
+   * Sends changes, also those made in place (`pool.config['size'] = '20GiB'`), with a PUT of everything writable
+   * under the ETag last read; then reads the record again. With nothing changed nothing is sent.
+   * @throws PreconditionFailed when somebody changed the object meanwhile, APIException when the server refuses
    */
   async save(options: WaitOptions = {}): Promise<void> {
     this.assertAlive();
-    if (this.#changed.size === 0) return;
+    if (!this.changed) return;
     if (!this.#populated) await this.populate();
-    const body = Object.fromEntries(this.#definition.writable.map((key) => [key, this.#record[key]]));
-    await this.#write('PUT', body, { ...options, etag: this.#etag });
-    await this.sync(options);
+    const entries = this.#definition.writable.map((key) => [key, this.#record[key]]);
+    const body = Object.fromEntries(entries.filter(([, value]) => value !== undefined));
+    await this.#writeAndSync('PUT', body, { ...options, etag: this.#etag });
   }
 
-  /** PUT of `body` (which replaces everything writable), then reads the record again. */
+  /**
+   * PUT of `body` (which replaces everything writable), then reads the record again; unless the server goes on in
+   * the background and `wait` is not set. @throws APIException
+   */
   async put(body: Partial<R>, options: WaitOptions = {}): Promise<void> {
-    await this.#write('PUT', body, options);
-    await this.sync(options);
+    await this.#writeAndSync('PUT', body, options);
   }
 
-  /** PATCH of `body` (which changes only what it names), then reads the record again. */
+  /** PATCH of `body` (which changes only what it names), then as `put`. @throws APIException */
   async patch(body: Partial<R>, options: WaitOptions = {}): Promise<void> {
-    await this.#write('PATCH', body, options);
-    await this.sync(options);
+    await this.#writeAndSync('PATCH', body, options);
   }
 
-  /** As `put`, without reading the record again. */
+  /** As `put`, without reading the record again. @throws APIException */
   async rawPut(body: Partial<R>, options: WaitOptions = {}): Promise<void> {
     await this.#write('PUT', body, options);
   }
 
-  /** As `patch`, without reading the record again. */
+  /** As `patch`, without reading the record again. @throws APIException */
   async rawPatch(body: Partial<R>, options: WaitOptions = {}): Promise<void> {
     await this.#write('PATCH', body, options);
   }
 
   /** Deletes the object; afterwards every use of it throws StaleObject. `wait` (default true) waits for a background operation. */
   async delete(options: WaitOptions = {}): Promise<void> {
-    this.assertAlive();
     await this.run('DELETE', this.path, {}, { wait: true, ...options });
-    this.#stale = true;
+    this.gone();
   }
 
   /** Plain JSON: the record. */
   toJSON(): Readonly<Partial<R>> {
-    return this.#record;
+    return this.record;
   }
 
   protected get connection(): Connection {
@@ -143,6 +151,11 @@ export abstract class Model<R extends object> {
     if (this.#stale) throw new StaleObject(this.#definition.label);
   }
 
+  /** The object is not there any more: every later use throws StaleObject. */
+  protected gone(): void {
+    this.#stale = true;
+  }
+
   /** The object moved: later requests go to the new path. */
   protected moved(definition: ModelDefinition<R>, record: Partial<R>): void {
     this.#definition = definition;
@@ -152,6 +165,7 @@ export abstract class Model<R extends object> {
   /** @internal Value of an attribute as last read or set. */
   attribute<K extends keyof R & string>(key: K): R[K] {
     this.assertAlive();
+    this.#show(key);
     return this.#record[key] as R[K];
   }
 
@@ -166,23 +180,29 @@ export abstract class Model<R extends object> {
   async populate(): Promise<void> {
     this.assertAlive();
     if (this.#populated) return;
-    this.#fetching ??= this.#fetch();
+    this.#fetching ??= this.#fetch().finally(() => (this.#fetching = undefined));
     await this.#fetching;
   }
 
-  /** Sends a request; waits for its background operation when asked, and throws if that failed. */
+  /** Sends a request and returns its answer; waits for its background operation when asked, and throws if that failed. */
   protected async run(
     method: string,
     path: string,
     options: RequestOptions,
     wait: WaitOptions = {},
-  ): Promise<{ metadata: unknown; operation: string }> {
+  ): Promise<Answer<unknown>> {
     const answer = await this.connection.request<unknown>(method, path, { ...options, signal: wait.signal });
     if (answer.operation !== '' && wait.wait) {
-      const operation = await this.context.operations.wait(answer.operation, { signal: wait.signal });
-      return { metadata: operation.metadata, operation: answer.operation };
+      await this.context.operations.wait(answer.operation, { signal: wait.signal });
     }
-    return { metadata: answer.metadata, operation: answer.operation };
+    return answer;
+  }
+
+  /** Remembers how a writable object looked before the caller got hold of it. */
+  #show(key: string): void {
+    const value = this.#record[key as keyof R];
+    if (typeof value !== 'object' || value === null || this.#shown.has(key)) return;
+    if ((this.#definition.writable as readonly string[]).includes(key)) this.#shown.set(key, JSON.stringify(value));
   }
 
   async #fetch(): Promise<void> {
@@ -193,15 +213,26 @@ export abstract class Model<R extends object> {
     this.#populated = true;
   }
 
-  async #write(
-    method: 'PUT' | 'PATCH',
-    body: object,
-    options: WaitOptions & { etag?: string | undefined },
-  ): Promise<void> {
-    this.assertAlive();
-    const headers = options.etag === undefined ? {} : { 'If-Match': options.etag };
-    await this.run(method, this.path, { json: body, headers }, options);
+  async #writeAndSync(method: 'PUT' | 'PATCH', body: object, options: WriteOptions): Promise<void> {
+    const { operation } = await this.#write(method, body, options);
+    if (operation === '' || options.wait) {
+      await this.sync(options);
+      return;
+    }
+    // The change is still under way: what was read before neither counts as saved state nor as its version.
+    this.#changed.clear();
+    this.#shown.clear();
+    this.#etag = undefined;
   }
+
+  async #write(method: 'PUT' | 'PATCH', body: object, options: WriteOptions): Promise<Answer<unknown>> {
+    const headers = options.etag === undefined ? {} : { 'If-Match': options.etag };
+    return this.run(method, this.path, { json: body, headers }, options);
+  }
+}
+
+interface WriteOptions extends WaitOptions {
+  readonly etag?: string | undefined;
 }
 
 /** Gives a model class one accessor per field of its record; `writable` ones can be set. Called once per class. */

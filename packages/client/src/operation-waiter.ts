@@ -1,7 +1,7 @@
 import type { Operation } from '@keelson/api';
 import { type Connection, operationFailure } from './connection.ts';
-import { NotFound } from './errors.ts';
 import { EventStream } from './events.ts';
+import { nameOf, projectOf } from './resources/common.ts';
 import type { Warnings } from './warnings.ts';
 
 const KNOWN: ReadonlySet<string> = new Set([
@@ -47,7 +47,7 @@ export class OperationWaiter {
   }
 
   /**
-   * Waits until the operation ended and returns its record. @throws APIException when it failed or was cancelled,
+   * Waits until the operation ended and returns its record: the server answers `…/wait` the moment it ends. @throws APIException when it failed or was cancelled,
    * NotFound when the server forgot it
    */
   async wait(id: string, options: WaitForOptions = {}): Promise<Operation> {
@@ -62,18 +62,22 @@ export class OperationWaiter {
   }
 
   /** `DELETE /1.0/operations/<id>`. @throws APIException when it cannot be cancelled */
-  async cancel(id: string): Promise<void> {
-    await this.#connection.request('DELETE', this.#path(id));
+  async cancel(id: string, signal?: AbortSignal): Promise<void> {
+    await this.#connection.request('DELETE', this.#path(id), { signal });
   }
 
   #path(id: string): string {
-    const bare = id.split('?')[0]?.split('/').at(-1) ?? id;
-    return this.#connection.path('operations', bare);
+    return this.#connection.path('operations', nameOf(id));
+  }
+
+  #inProjectOf(id: string): Connection {
+    const project = projectOf(id);
+    return project === undefined ? this.#connection : this.#connection.with({ project });
   }
 
   async #poll(id: string, signal: AbortSignal | undefined): Promise<Operation> {
     const path = `${this.#path(id)}/wait`;
-    const query = { timeout: POLL_SECONDS };
+    const query = { timeout: POLL_SECONDS, project: projectOf(id) };
     return this.#checked(
       await this.#connection.get<Operation>(path, { query, signal, timeout: (POLL_SECONDS + 30) * 1000 }),
     );
@@ -86,17 +90,15 @@ export class OperationWaiter {
   ): Promise<({ report(operation: Operation): void } & AsyncDisposable) | undefined> {
     const { onProgress } = options;
     if (onProgress === undefined) return undefined;
-    const wanted = this.#path(id).split('/').at(-1);
-    const stream = new EventStream(this.#connection, {
+    const wanted = nameOf(id);
+    const stream = new EventStream(this.#inProjectOf(id), {
       types: ['operation'],
       onEvent: (event) => {
-        const operation = event.metadata as Operation;
-        if (operation.id === wanted) onProgress(operation);
+        if (event.type === 'operation' && event.metadata.id === wanted) onProgress(event.metadata);
       },
     });
-    await stream.opened().catch((error: unknown) => {
-      if (error instanceof NotFound) throw error;
-    });
+    // Without events there is no progress to tell, but the operation can be waited for.
+    await stream.opened().catch(() => undefined);
     return { report: onProgress, [Symbol.asyncDispose]: () => stream.close() };
   }
 

@@ -1,6 +1,7 @@
 import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { CallOptions } from './model.ts';
 import type { Download } from './resources/common.ts';
 
 /** Bytes per write of an export: the contract's 1 kilobyte. */
@@ -35,21 +36,25 @@ export class TemporaryFile implements AsyncDisposable {
   }
 }
 
+/** What `image.export()` gives, or the image itself. */
+export type Exportable = Download | Promise<Download> | { export(options?: CallOptions): Promise<Download> };
+
 /**
- * Streams a download into a temporary file, `chunkSize` bytes a write (default 1 KiB). The file is deleted once
- * closed, and at once when the download fails.
+ * Streams a download into a temporary file, `chunkSize` bytes a write (default 1 KiB; more is faster). The file is
+ * deleted once closed, and at once when the download fails. @throws ClientConnectionFailed when it breaks off
  */
 export async function exportToFile(
-  download: Download | Promise<Download>,
-  options: { readonly chunkSize?: number } = {},
+  source: Exportable,
+  options: CallOptions & { readonly chunkSize?: number } = {},
 ): Promise<TemporaryFile> {
-  const { chunkSize = EXPORT_CHUNK } = options;
+  const { chunkSize = EXPORT_CHUNK, signal } = options;
+  if (!Number.isInteger(chunkSize) || chunkSize < 1) throw new RangeError('chunkSize must be a positive integer');
+  const download = await ('export' in source ? source.export({ signal }) : source);
   const file = await TemporaryFile.create();
   try {
-    for await (const bytes of await download) {
+    for await (const bytes of download) {
       for (let at = 0; at < bytes.byteLength; at += chunkSize) {
-        const part = bytes.subarray(at, at + chunkSize);
-        await file.handle.write(part);
+        await file.handle.writeFile(bytes.subarray(at, at + chunkSize));
       }
     }
     return file;

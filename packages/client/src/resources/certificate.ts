@@ -1,6 +1,6 @@
 import type { Certificate as CertificateRecord } from '@keelson/api';
 import { Manager } from '../manager.ts';
-import { defineAttributes, Model, type ModelContext } from '../model.ts';
+import { type CallOptions, defineAttributes, Model, type ModelContext } from '../model.ts';
 
 const FIELDS = ['fingerprint', 'name', 'type', 'restricted', 'projects', 'certificate'] as const;
 const WRITABLE = ['name', 'type', 'restricted', 'projects'] as const;
@@ -35,7 +35,8 @@ export class CertificateManager extends Manager<CertificateRecord, Certificate, 
       path: context.connection.path('certificates'),
       fields: FIELDS,
       key: 'fingerprint',
-      make: (fingerprint, record, populated) => new Certificate(context, fingerprint, record, populated),
+      make: (fingerprint, record, populated, scoped = context) =>
+        new Certificate(scoped, fingerprint, record, populated),
     });
   }
 
@@ -43,7 +44,11 @@ export class CertificateManager extends Manager<CertificateRecord, Certificate, 
    * Makes a certificate trusted. `certData` is PEM (or the base64 of DER); `password` is the server's trust password
    * or a token, empty over the unix socket. `POST /1.0/certificates` @throws APIException
    */
-  async create(password: string, certData: string, options: { readonly name?: string } = {}): Promise<Certificate> {
+  async create(
+    password: string,
+    certData: string,
+    options: CallOptions & { readonly name?: string } = {},
+  ): Promise<Certificate> {
     const der = derOf(certData);
     const body = {
       type: 'client',
@@ -51,8 +56,8 @@ export class CertificateManager extends Manager<CertificateRecord, Certificate, 
       name: options.name ?? '',
       ...(password === '' ? {} : { password }),
     };
-    await this.context.connection.request('POST', this.definition.path, { json: body });
-    return this.get(await fingerprintOf(der));
+    await this.context.connection.request('POST', this.definition.path, { json: body, signal: options.signal });
+    return this.get(await fingerprintOf(der), options);
   }
 }
 

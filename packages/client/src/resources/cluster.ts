@@ -1,6 +1,6 @@
 import type { Cluster as ClusterRecord, ClusterMember as ClusterMemberRecord } from '@keelson/api';
 import { Manager } from '../manager.ts';
-import { defineAttributes, Model, type ModelContext } from '../model.ts';
+import { type CallOptions, defineAttributes, Model, type ModelContext } from '../model.ts';
 
 const CLUSTER_FIELDS = ['enabled', 'server_name', 'member_config'] as const;
 const MEMBER_FIELDS = [
@@ -49,9 +49,9 @@ export class ClusterManager {
   }
 
   /** `GET /1.0/cluster` @throws APIExtensionNotAvailable without the extension `clustering` */
-  async get(): Promise<Cluster> {
+  async get(options: CallOptions = {}): Promise<Cluster> {
     await this.#context.assertExtension('clustering');
-    return new Cluster(this.#context).sync();
+    return new Cluster(this.#context).sync(options);
   }
 }
 
@@ -63,6 +63,11 @@ export class ClusterMember extends Model<ClusterMemberRecord> {
   declare readonly status: string;
   declare readonly message: string;
   declare readonly architecture: string;
+  declare config: ClusterMemberRecord['config'];
+  declare description: string;
+  declare failure_domain: string;
+  declare groups: ClusterMemberRecord['groups'];
+  declare roles: ClusterMemberRecord['roles'];
 
   constructor(context: ModelContext, name: string, record: Partial<ClusterMemberRecord>, populated: boolean) {
     const path = context.connection.path('cluster', 'members', name);
@@ -84,7 +89,7 @@ export class ClusterMemberManager extends Manager<ClusterMemberRecord, ClusterMe
       fields: MEMBER_FIELDS,
       key: 'server_name',
       extension: 'clustering',
-      make: (name, record, populated) => new ClusterMember(context, name, record, populated),
+      make: (name, record, populated, scoped = context) => new ClusterMember(scoped, name, record, populated),
     });
   }
 }

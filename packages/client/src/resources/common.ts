@@ -1,4 +1,5 @@
 import { NotFound } from '../errors.ts';
+import type { ModelContext } from '../model.ts';
 import type { TransportResponse } from '../transport/types.ts';
 
 /** Whether the object that `request` fetches is there. Other failures are thrown. */
@@ -15,6 +16,30 @@ export async function exists(request: Promise<unknown>): Promise<boolean> {
 /** Last part of a URL path, decoded; the query is not part of it. */
 export function nameOf(url: string): string {
   return decodeURIComponent(url.split('?')[0]?.split('/').at(-1) ?? '');
+}
+
+/** The project that a URL of a list names. */
+export function projectOf(url: string): string | undefined {
+  return new URLSearchParams(url.split('?')[1] ?? '').get('project') ?? undefined;
+}
+
+/** The same server seen from another project. */
+export function inProject(context: ModelContext, project: string): ModelContext {
+  return { ...context, connection: context.connection.with({ project }) };
+}
+
+/**
+ * A header under LXD's and Incus's name; each server reads its own.
+ * @returns `X-LXD-<name>` and `X-Incus-<name>`; nothing for undefined
+ */
+export function serverHeaders(values: Readonly<Record<string, string | undefined>>): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(values)) {
+    if (value === undefined) continue;
+    headers[`X-LXD-${name}`] = value;
+    headers[`X-Incus-${name}`] = value;
+  }
+  return headers;
 }
 
 /** Bytes that the server streams: iterate them, or take them whole. */
@@ -38,5 +63,10 @@ export class Download implements AsyncIterable<Uint8Array> {
   /** Everything at once; mind the size. */
   bytes(): Promise<Uint8Array> {
     return this.#response.bytes();
+  }
+
+  /** Throws the rest away. Needed only for a download that is not read to its end. */
+  discard(): Promise<void> {
+    return this.#response.discard();
   }
 }

@@ -1,9 +1,9 @@
 import type { Image as ImageRecord, ImagesPost } from '@keelson/api';
 import { Manager } from '../manager.ts';
-import { defineAttributes, Model, type ModelContext, type WaitOptions } from '../model.ts';
+import { type CallOptions, defineAttributes, Model, type ModelContext, type WaitOptions } from '../model.ts';
 import { type MultipartPart, multipart } from '../multipart.ts';
 import type { RequestBody } from '../transport/types.ts';
-import { Download, exists } from './common.ts';
+import { Download, exists, serverHeaders } from './common.ts';
 
 const FIELDS = [
   'fingerprint',
@@ -56,49 +56,58 @@ export class Image extends Model<ImageRecord> {
   }
 
   /** `POST /1.0/images/aliases` @throws APIException when the alias is taken */
-  async addAlias(name: string, description = ''): Promise<void> {
-    this.assertAlive();
+  async addAlias(name: string, description = '', options: CallOptions = {}): Promise<void> {
     const path = this.connection.path('images', 'aliases');
-    await this.connection.request('POST', path, { json: { name, description, target: this.fingerprint } });
-    await this.sync();
+    const json = { name, description, target: this.fingerprint };
+    await this.connection.request('POST', path, { json, signal: options.signal });
+    await this.sync(options);
   }
 
   /** `DELETE /1.0/images/aliases/<name>` @throws NotFound */
-  async deleteAlias(name: string): Promise<void> {
+  async deleteAlias(name: string, options: CallOptions = {}): Promise<void> {
     this.assertAlive();
-    await this.connection.request('DELETE', this.connection.path('images', 'aliases', name));
-    await this.sync();
+    const path = this.connection.path('images', 'aliases', name);
+    await this.connection.request('DELETE', path, { signal: options.signal });
+    await this.sync(options);
   }
 
   /**
    * The image's bytes: one tarball, or for a split image a multipart body. `GET /1.0/images/<fingerprint>/export`.
    * In Node `exportToFile` of the package writes it to a temporary file.
    */
-  async export(options: { readonly signal?: AbortSignal } = {}): Promise<Download> {
-    this.assertAlive();
-    return new Download(await this.connection.raw('GET', `${this.path}/export`, options));
+  async export(options: CallOptions = {}): Promise<Download> {
+    return new Download(await this.connection.raw('GET', `${this.path}/export`, { signal: options.signal }));
   }
 
   /**
    * Copies the image to another server, which pulls it from here; a private image is opened with a one-time secret.
-   * Returns the copy when `wait` is set. @throws APIException
+   * A server that listens on no network address cannot be pulled from: then the image streams through this client,
+   * and the copy is there when this resolves. Returns the copy when `wait` is set. @throws APIException
    */
   async copy(
     target: { readonly images: ImageManager },
     options: WaitOptions & { readonly public?: boolean; readonly autoUpdate?: boolean } = {},
   ): Promise<Image | undefined> {
-    this.assertAlive();
-    const { metadata: server } = await this.connection.request<{
-      environment: { addresses: string[]; certificate: string };
-    }>('GET', this.connection.path());
-    const [address] = server.environment.addresses;
-    const secret = this.public ? undefined : await this.#secret();
+    if (!this.populated) await this.sync(options);
+    const server = await this.connection.get<{
+      environment?: { addresses?: string[] | null; certificate?: string };
+    }>(this.connection.path(), { signal: options.signal });
+    const address = server.environment?.addresses?.[0];
+    if (address === undefined) {
+      const copy = await target.images.upload(await this.export(options), {
+        public: options.public ?? this.public,
+        properties: this.properties,
+        signal: options.signal,
+      });
+      return options.wait ? copy : undefined;
+    }
+    const secret = this.public ? undefined : await this.#secret(options);
     const source = {
       type: 'image',
       mode: 'pull',
       protocol: 'lxd',
-      server: `https://${address ?? ''}`,
-      certificate: server.environment.certificate,
+      server: `https://${address}`,
+      certificate: server.environment?.certificate ?? '',
       fingerprint: this.fingerprint,
       ...(secret === undefined ? {} : { secret }),
     };
@@ -106,20 +115,27 @@ export class Image extends Model<ImageRecord> {
     return target.images.createFrom(body, options, this.fingerprint);
   }
 
-  async #secret(): Promise<string> {
-    const { metadata } = await this.connection.request<{ metadata: { secret: string } }>('POST', `${this.path}/secret`);
+  async #secret(options: CallOptions): Promise<string> {
+    const { metadata } = await this.connection.request<{ metadata: { secret: string } }>(
+      'POST',
+      `${this.path}/secret`,
+      {
+        signal: options.signal,
+      },
+    );
     return metadata.metadata.secret;
   }
 }
 defineAttributes<ImageRecord>(Image, FIELDS, WRITABLE);
 
-export interface ImageCreateOptions {
+export interface ImageCreateOptions extends CallOptions {
   /** Metadata tar of a split image; `image` is then its root file system. Sent as one multipart request. */
   readonly metadata?: RequestBody;
   readonly public?: boolean;
   readonly filename?: string;
-  readonly properties?: Readonly<Record<string, string>>;
-  readonly signal?: AbortSignal;
+  readonly properties?: Readonly<Record<string, string>> | undefined;
+  /** Ignored: an upload is always waited for. */
+  readonly wait?: boolean;
 }
 
 /** `client.images` */
@@ -129,50 +145,63 @@ export class ImageManager extends Manager<ImageRecord, Image, 'fingerprint'> {
       path: context.connection.path('images'),
       fields: FIELDS,
       key: 'fingerprint',
-      make: (fingerprint, record, populated) => new Image(context, fingerprint, record, populated),
+      make: (fingerprint, record, populated, scoped = context) => new Image(scoped, fingerprint, record, populated),
     });
   }
 
   /** `GET /1.0/images/aliases/<alias>`, then the image. @throws NotFound */
-  async getByAlias(alias: string): Promise<Image> {
+  async getByAlias(alias: string, options: CallOptions = {}): Promise<Image> {
     const { connection } = this.context;
-    const { target } = await connection.get<{ target: string }>(connection.path('images', 'aliases', alias));
-    return this.get(target);
+    const path = connection.path('images', 'aliases', alias);
+    const { target } = await connection.get<{ target: string }>(path, { signal: options.signal });
+    return this.get(target, options);
   }
 
   /** By fingerprint, or by alias with `alias`. */
-  override async exists(name: string, options: { readonly alias?: boolean } = {}): Promise<boolean> {
-    return options.alias ? exists(this.getByAlias(name)) : exists(this.get(name));
+  override async exists(name: string, options: CallOptions & { readonly alias?: boolean } = {}): Promise<boolean> {
+    return options.alias ? exists(this.getByAlias(name, options)) : exists(this.get(name, options));
   }
 
   /** Uploads an image and waits until the server has it. `POST /1.0/images` @throws APIException */
   async create(image: RequestBody, options: ImageCreateOptions = {}): Promise<Image> {
-    const headers: Record<string, string> = {
-      'X-LXD-public': options.public ? '1' : '0',
-      'X-LXD-filename': options.filename ?? 'image',
-      ...(options.properties === undefined
-        ? {}
-        : { 'X-LXD-properties': new URLSearchParams(options.properties).toString() }),
-    };
-    let body = image;
-    if (options.metadata === undefined) headers['Content-Type'] = 'application/octet-stream';
-    else {
-      const parts: MultipartPart[] = [
-        { name: 'metadata', filename: 'metadata.tar', body: options.metadata },
-        { name: 'rootfs', filename: options.filename ?? 'rootfs', body: image },
-      ];
-      const form = multipart(parts);
-      headers['Content-Type'] = form.contentType;
-      body = form.body;
-    }
-    const { connection, operations } = this.context;
-    const { operation } = await connection.request('POST', this.definition.path, {
-      raw: body,
-      headers,
-      signal: options.signal,
+    const { metadata, ...about } = options;
+    if (metadata === undefined) return this.#send(image, { filename: 'image', ...about });
+    const parts: MultipartPart[] = [
+      { name: 'metadata', filename: 'metadata.tar', body: metadata },
+      { name: 'rootfs', filename: options.filename ?? 'rootfs', body: image },
+    ];
+    const { body, contentType } = multipart(parts);
+    return this.#send(body, { filename: 'image', ...about, contentType });
+  }
+
+  /** Uploads what another server exports, split or not: the copy has the same fingerprint. @throws APIException */
+  async upload(download: Download, options: Omit<ImageCreateOptions, 'metadata' | 'filename'> = {}): Promise<Image> {
+    const type = download.headers['content-type'] ?? '';
+    const [, filename] = /filename="?([^";]+)/.exec(download.headers['content-disposition'] ?? '') ?? [];
+    return this.#send(download, {
+      filename: filename ?? 'image',
+      ...options,
+      ...(type.startsWith('multipart/') ? { contentType: type } : {}),
     });
-    const ended = await operations.wait(operation, { signal: options.signal });
-    return this.get(fingerprintOf(ended.metadata));
+  }
+
+  async #send(
+    body: RequestBody,
+    options: Omit<ImageCreateOptions, 'metadata'> & { readonly filename: string; readonly contentType?: string },
+  ): Promise<Image> {
+    const { properties, signal, contentType = 'application/octet-stream' } = options;
+    const headers: Record<string, string> = {
+      'Content-Type': contentType,
+      ...serverHeaders({
+        public: options.public ? '1' : '0',
+        filename: options.filename,
+        properties: properties === undefined ? undefined : new URLSearchParams(properties).toString(),
+      }),
+    };
+    const { connection, operations } = this.context;
+    const { operation } = await connection.request('POST', this.definition.path, { raw: body, headers, signal });
+    const ended = await operations.wait(operation, { signal });
+    return this.get(fingerprintOf(ended.metadata), { signal });
   }
 
   /** From an image server of protocol simplestreams; `server` is its URL. @throws APIException */
@@ -181,7 +210,7 @@ export class ImageManager extends Manager<ImageRecord, Image, 'fingerprint'> {
     alias: string,
     options: WaitOptions & { readonly public?: boolean; readonly autoUpdate?: boolean } = {},
   ): Promise<Image> {
-    const source = { type: 'image', mode: 'pull', protocol: 'simplestreams', server, fingerprint: alias };
+    const source = { type: 'image', mode: 'pull', protocol: 'simplestreams', server, alias };
     return this.#createAndGet(
       { public: options.public ?? false, auto_update: options.autoUpdate ?? false, source },
       options,
@@ -209,7 +238,7 @@ export class ImageManager extends Manager<ImageRecord, Image, 'fingerprint'> {
     });
     if (!options.wait) return undefined;
     const ended = await operations.wait(operation, { signal: options.signal });
-    return this.get(fingerprint ?? fingerprintOf(ended.metadata));
+    return this.get(fingerprint ?? fingerprintOf(ended.metadata), { signal: options.signal });
   }
 
   async #createAndGet(body: ImagesPost, options: WaitOptions): Promise<Image> {

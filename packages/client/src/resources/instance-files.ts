@@ -1,6 +1,6 @@
-import type { ModelContext } from '../model.ts';
+import type { CallOptions, ModelContext } from '../model.ts';
 import type { RequestBody } from '../transport/types.ts';
-import { Download } from './common.ts';
+import { Download, serverHeaders } from './common.ts';
 
 /** What a file of a guest is. */
 export interface FileInfo {
@@ -11,13 +11,26 @@ export interface FileInfo {
   readonly mode: number;
 }
 
-export interface PutOptions {
+export interface PutOptions extends CallOptions {
   readonly uid?: number;
   readonly gid?: number;
   /** Permission bits, for example 0o644. */
   readonly mode?: number;
   readonly append?: boolean;
-  readonly signal?: AbortSignal;
+}
+
+/** One of `walk`. */
+export interface FoundFile {
+  /** Absolute path in the guest. */
+  readonly path: string;
+  readonly info: FileInfo;
+}
+
+/** One of `putAll`; without content it is a folder. */
+export interface NewFile extends Omit<PutOptions, 'signal' | 'append'> {
+  /** Absolute path in the guest. */
+  readonly path: string;
+  readonly content?: RequestBody;
 }
 
 /** `instance.files`: files of the guest by absolute path; works on stopped instances too. */
@@ -31,25 +44,29 @@ export class InstanceFiles {
   }
 
   /** Content of a file. `GET /1.0/instances/<name>/files?path=` @throws NotFound */
-  async get(
-    path: string,
-    options: { readonly signal?: AbortSignal } = {},
-  ): Promise<Download & { readonly info: FileInfo }> {
-    const response = await this.#context.connection.raw('GET', this.#path(), { query: { path }, ...options });
+  async get(path: string, options: CallOptions = {}): Promise<Download & { readonly info: FileInfo }> {
+    const response = await this.#context.connection.raw('GET', this.#path(), {
+      query: { path },
+      signal: options.signal,
+    });
     return Object.assign(new Download(response), { info: infoOf(response.headers) });
   }
 
-  /** Names in a folder. @throws NotFound */
-  async list(path: string): Promise<string[]> {
-    const response = await this.#context.connection.raw('GET', this.#path(), { query: { path } });
-    const text = await response.text();
-    if (infoOf(response.headers).type !== 'directory') throw new TypeError(`${path} is not a folder`);
-    return (JSON.parse(text) as { metadata: string[] | null }).metadata ?? [];
+  /** Names in a folder. `GET /1.0/instances/<name>/files?path=` @throws NotFound, TypeError when it is no folder */
+  async list(path: string, options: CallOptions = {}): Promise<string[]> {
+    const request = { query: { path }, signal: options.signal };
+    const response = await this.#context.connection.raw('GET', this.#path(), request);
+    if (infoOf(response.headers).type !== 'directory') {
+      await response.discard();
+      throw new TypeError(`${path} is not a folder`);
+    }
+    return (JSON.parse(await response.text()) as { metadata: string[] | null }).metadata ?? [];
   }
 
-  /** What the file is, without its content. */
-  async stat(path: string): Promise<FileInfo> {
-    const response = await this.#context.connection.raw('GET', this.#path(), { query: { path } });
+  /** What the file is, without its content. `GET /1.0/instances/<name>/files?path=` @throws NotFound */
+  async stat(path: string, options: CallOptions = {}): Promise<FileInfo> {
+    const request = { query: { path }, signal: options.signal };
+    const response = await this.#context.connection.raw('GET', this.#path(), request);
     await response.discard();
     return infoOf(response.headers);
   }
@@ -70,28 +87,38 @@ export class InstanceFiles {
   }
 
   /** Deletes a file or an empty folder. `DELETE /1.0/instances/<name>/files?path=` @throws NotFound */
-  async delete(path: string): Promise<void> {
-    await this.#context.connection.request('DELETE', this.#path(), { query: { path } });
+  async delete(path: string, options: CallOptions = {}): Promise<void> {
+    await this.#context.connection.request('DELETE', this.#path(), { query: { path }, signal: options.signal });
   }
 
   /** Every file below a folder, folders before what is in them. Links are not followed. */
-  async *walk(path: string): AsyncGenerator<{ readonly path: string; readonly info: FileInfo }> {
-    for (const name of await this.list(path)) {
+  async *walk(path: string, options: CallOptions = {}): AsyncGenerator<FoundFile> {
+    for (const name of await this.list(path, options)) {
       const child = `${path.replace(/\/$/, '')}/${name}`;
-      const info = await this.stat(child);
+      const info = await this.stat(child, options);
       yield { path: child, info };
-      if (info.type === 'directory') yield* this.walk(child);
+      if (info.type === 'directory') yield* this.walk(child, options);
+    }
+  }
+
+  /** Writes many files, in their order: folders (`content` undefined) before what is in them. */
+  async putAll(files: Iterable<NewFile> | AsyncIterable<NewFile>, options: CallOptions = {}): Promise<void> {
+    for await (const { path, content, ...how } of files) {
+      if (content === undefined) await this.mkdir(path, { ...how, signal: options.signal });
+      else await this.put(path, content, { ...how, signal: options.signal });
     }
   }
 
   async #post(path: string, content: RequestBody, type: FileInfo['type'], options: PutOptions): Promise<void> {
     const headers: Record<string, string> = {
       'Content-Type': 'application/octet-stream',
-      'X-LXD-type': type,
-      'X-LXD-write': options.append ? 'append' : 'overwrite',
-      ...(options.uid === undefined ? {} : { 'X-LXD-uid': String(options.uid) }),
-      ...(options.gid === undefined ? {} : { 'X-LXD-gid': String(options.gid) }),
-      ...(options.mode === undefined ? {} : { 'X-LXD-mode': `0${options.mode.toString(8)}` }),
+      ...serverHeaders({
+        type,
+        write: options.append ? 'append' : 'overwrite',
+        uid: options.uid?.toString(),
+        gid: options.gid?.toString(),
+        mode: options.mode === undefined ? undefined : `0${options.mode.toString(8)}`,
+      }),
     };
     await this.#context.connection.request('POST', this.#path(), {
       query: { path },

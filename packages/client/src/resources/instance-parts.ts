@@ -1,14 +1,8 @@
-import type {
-  ImageMetadata,
-  InstanceBackup,
-  InstanceBackupsPost,
-  InstanceSnapshot,
-  InstanceSnapshotsPost,
-  Operation as OperationRecord,
-} from '@keelson/api';
+import type { InstanceSnapshot, InstanceSnapshotsPost, Operation as OperationRecord } from '@keelson/api';
+import type { Answer } from '../connection.ts';
 import { Manager } from '../manager.ts';
 import { defineAttributes, Model, type ModelContext, type WaitOptions } from '../model.ts';
-import { Download, nameOf } from './common.ts';
+import { nameOf } from './common.ts';
 import { Image } from './image.ts';
 
 const FIELDS = [
@@ -36,7 +30,12 @@ export class Snapshot extends Model<InstanceSnapshot> {
   declare readonly config: Record<string, string>;
   declare readonly created_at: string;
   declare expires_at: string;
+  declare readonly devices: InstanceSnapshot['devices'];
   declare readonly ephemeral: boolean;
+  declare readonly expanded_config: InstanceSnapshot['expanded_config'];
+  declare readonly expanded_devices: InstanceSnapshot['expanded_devices'];
+  declare readonly last_used_at: string;
+  declare readonly profiles: InstanceSnapshot['profiles'];
   declare readonly stateful: boolean;
   /** Bytes; -1 when unknown. */
   declare readonly size: number;
@@ -51,11 +50,6 @@ export class Snapshot extends Model<InstanceSnapshot> {
     const path = `${instance}/snapshots/${encodeURIComponent(name)}`;
     super(context, { path, label: `Snapshot "${name}"`, writable: WRITABLE }, { ...record, name }, populated);
     this.#instance = instance;
-  }
-
-  override async sync(options: { readonly signal?: AbortSignal } = {}): Promise<this> {
-    await super.sync(options);
-    return this;
   }
 
   /** Makes an image of the snapshot. Resolves with it when `wait` is set. `POST /1.0/images` @throws APIException */
@@ -77,7 +71,7 @@ export class Snapshot extends Model<InstanceSnapshot> {
    * Brings the instance back to this snapshot; meant for a stopped instance, which is not checked here. Returns the
    * answer of the request, not the operation's result. @throws APIException
    */
-  async restore(options: WaitOptions = {}): Promise<{ readonly metadata: unknown; readonly operation: string }> {
+  async restore(options: WaitOptions = {}): Promise<Answer<unknown>> {
     this.assertAlive();
     return this.run('PUT', this.#instance, { json: { restore: this.name } }, options);
   }
@@ -86,15 +80,17 @@ defineAttributes<InstanceSnapshot>(Snapshot, FIELDS, WRITABLE);
 
 /** `instance.snapshots` */
 export class SnapshotManager extends Manager<InstanceSnapshot, Snapshot, 'name'> {
-  readonly #instance: string;
+  readonly #instance: () => string;
 
-  constructor(context: ModelContext, instance: string) {
+  constructor(context: ModelContext, instance: () => string) {
     super(context, {
-      path: `${instance}/snapshots`,
+      get path() {
+        return `${instance()}/snapshots`;
+      },
       fields: FIELDS,
       key: 'name',
       make: (name, record, populated) =>
-        new Snapshot(context, { instance, name: name.split('/').at(-1) ?? name }, record, populated),
+        new Snapshot(context, { instance: instance(), name: name.split('/').at(-1) ?? name }, record, populated),
     });
     this.#instance = instance;
   }
@@ -106,13 +102,13 @@ export class SnapshotManager extends Manager<InstanceSnapshot, Snapshot, 'name'>
   ): Promise<Snapshot> {
     const body = typeof definition === 'string' ? { name: definition } : definition;
     const { connection, operations } = this.context;
-    const { operation } = await connection.request('POST', `${this.#instance}/snapshots`, {
+    const { operation } = await connection.request('POST', `${this.#instance()}/snapshots`, {
       json: body,
       signal: options.signal,
     });
     if (options.wait === false) return this.definition.make(body.name, {}, false);
     await operations.wait(operation, { signal: options.signal });
-    return this.get(body.name);
+    return this.get(body.name, { signal: options.signal });
   }
 }
 
@@ -126,122 +122,5 @@ export async function publish(context: ModelContext, body: object, options: Wait
   if (!options.wait) return undefined;
   const ended = await operations.wait(operation, { signal: options.signal });
   const fingerprint = String((ended.metadata as { fingerprint?: unknown } | null)?.fingerprint ?? '');
-  return new Image(context, fingerprint, {}, false).sync();
-}
-
-/** `instance.backups` */
-export class InstanceBackups {
-  readonly #context: ModelContext;
-  readonly #path: string;
-
-  constructor(context: ModelContext, instance: string) {
-    this.#context = context;
-    this.#path = `${instance}/backups`;
-  }
-
-  /** Names of the backups. */
-  async all(): Promise<string[]> {
-    return (await this.#context.connection.get<string[]>(this.#path)).map(nameOf);
-  }
-
-  /** @throws NotFound */
-  async get(name: string): Promise<InstanceBackup> {
-    return this.#context.connection.get<InstanceBackup>(this.#of(name));
-  }
-
-  /** Makes a backup on the server and waits until it is there. */
-  async create(definition: InstanceBackupsPost = {}, options: { readonly signal?: AbortSignal } = {}): Promise<void> {
-    const { operation } = await this.#context.connection.request('POST', this.#path, {
-      json: definition,
-      signal: options.signal,
-    });
-    await this.#context.operations.wait(operation, options);
-  }
-
-  /** The backup as a tarball. `GET …/backups/<name>/export` */
-  async export(name: string, options: { readonly signal?: AbortSignal } = {}): Promise<Download> {
-    return new Download(await this.#context.connection.raw('GET', `${this.#of(name)}/export`, options));
-  }
-
-  async rename(name: string, newName: string): Promise<void> {
-    const { operation } = await this.#context.connection.request('POST', this.#of(name), { json: { name: newName } });
-    if (operation !== '') await this.#context.operations.wait(operation);
-  }
-
-  async delete(name: string): Promise<void> {
-    const { operation } = await this.#context.connection.request('DELETE', this.#of(name));
-    if (operation !== '') await this.#context.operations.wait(operation);
-  }
-
-  #of(name: string): string {
-    return `${this.#path}/${encodeURIComponent(name)}`;
-  }
-}
-
-/** `instance.logs`: the guest's log files on the host. */
-export class InstanceLogs {
-  readonly #context: ModelContext;
-  readonly #path: string;
-
-  constructor(context: ModelContext, instance: string) {
-    this.#context = context;
-    this.#path = `${instance}/logs`;
-  }
-
-  async all(): Promise<string[]> {
-    return (await this.#context.connection.get<string[]>(this.#path)).map(nameOf);
-  }
-
-  /** @throws NotFound */
-  async get(name: string): Promise<string> {
-    return (await this.#context.connection.raw('GET', `${this.#path}/${encodeURIComponent(name)}`)).text();
-  }
-
-  async delete(name: string): Promise<void> {
-    await this.#context.connection.request('DELETE', `${this.#path}/${encodeURIComponent(name)}`);
-  }
-}
-
-/** `instance.templates` and the image metadata they belong to. */
-export class InstanceTemplates {
-  readonly #context: ModelContext;
-  readonly #path: string;
-
-  constructor(context: ModelContext, instance: string) {
-    this.#context = context;
-    this.#path = `${instance}/metadata`;
-  }
-
-  /** Content of the image's metadata.yaml. `GET /1.0/instances/<name>/metadata` */
-  async metadata(): Promise<ImageMetadata> {
-    return this.#context.connection.get<ImageMetadata>(this.#path);
-  }
-
-  async putMetadata(metadata: ImageMetadata): Promise<void> {
-    await this.#context.connection.request('PUT', this.#path, { json: metadata });
-  }
-
-  /** Names of the template files. */
-  async all(): Promise<string[]> {
-    return (await this.#context.connection.get<string[]>(`${this.#path}/templates`)).map((name) =>
-      name.startsWith('/') ? nameOf(name) : name,
-    );
-  }
-
-  async get(name: string): Promise<string> {
-    return (await this.#context.connection.raw('GET', `${this.#path}/templates`, { query: { path: name } })).text();
-  }
-
-  async put(name: string, content: string): Promise<void> {
-    const headers = { 'Content-Type': 'application/octet-stream' };
-    await this.#context.connection.request('POST', `${this.#path}/templates`, {
-      query: { path: name },
-      raw: content,
-      headers,
-    });
-  }
-
-  async delete(name: string): Promise<void> {
-    await this.#context.connection.request('DELETE', `${this.#path}/templates`, { query: { path: name } });
-  }
+  return new Image(context, fingerprint, {}, false).sync({ signal: options.signal });
 }

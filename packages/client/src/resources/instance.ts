@@ -1,18 +1,29 @@
 import type {
   Instance as InstanceRecord,
+  InstanceFull,
   InstancePost,
   InstancesPost,
   InstanceState,
   Operation as OperationRecord,
 } from '@keelson/api';
-import { ClientError } from '../errors.ts';
+import type { Answer } from '../connection.ts';
+import { NotFound, StaleObject } from '../errors.ts';
 import { type ExecOptions, type ExecProcess, type ExecResult, type ShellOptions, startExec } from '../exec.ts';
 import { type AllOptions, Manager } from '../manager.ts';
-import { defineAttributes, Model, type ModelContext, type Sparse, type WaitOptions } from '../model.ts';
+import {
+  type CallOptions,
+  defineAttributes,
+  Model,
+  type ModelContext,
+  type Sparse,
+  type WaitOptions,
+} from '../model.ts';
 import type { RequestBody } from '../transport/types.ts';
+import { serverHeaders } from './common.ts';
 import type { Image } from './image.ts';
 import { InstanceFiles } from './instance-files.ts';
-import { InstanceBackups, InstanceLogs, InstanceTemplates, publish, SnapshotManager } from './instance-parts.ts';
+import { InstanceBackups, InstanceLogs, InstanceTemplates } from './instance-extras.ts';
+import { publish, SnapshotManager } from './instance-parts.ts';
 
 const FIELDS = [
   'name',
@@ -42,6 +53,22 @@ export interface StateOptions extends WaitOptions {
   readonly force?: boolean;
 }
 
+/** Another client, or whatever has its `instances`. */
+export interface InstanceTarget {
+  readonly instances: InstanceManager;
+}
+
+export interface InstanceCopyOptions extends CallOptions {
+  /** Leave the snapshots behind. */
+  readonly instanceOnly?: boolean;
+  /** Parts of the copy that differ; within the server. */
+  readonly change?: InstancesPost;
+  /** The client of another server. */
+  readonly to?: InstanceTarget;
+  /** Storage pool of the other server. */
+  readonly pool?: string;
+}
+
 /** A system container or a virtual machine. State changes wait for their end unless `wait: false` is given. */
 export class Instance extends Model<InstanceRecord> {
   declare readonly name: string;
@@ -68,8 +95,8 @@ export class Instance extends Model<InstanceRecord> {
 
   constructor(context: ModelContext, name: string, record: Partial<InstanceRecord>, populated: boolean) {
     super(context, definitionOf(context, name), { ...record, name }, populated);
-    const path = context.connection.path('instances', name);
-    this.files = new InstanceFiles(context, () => this.path);
+    const path = (): string => this.path;
+    this.files = new InstanceFiles(context, path);
     this.snapshots = new SnapshotManager(context, path);
     this.backups = new InstanceBackups(context, path);
     this.logs = new InstanceLogs(context, path);
@@ -81,26 +108,35 @@ export class Instance extends Model<InstanceRecord> {
     await this.#changeState('start', options);
   }
 
+  /** Asks the guest to shut down, or kills it with `force`. `PUT /1.0/instances/<name>/state` @throws APIException */
   async stop(options: StateOptions = {}): Promise<void> {
     await this.#changeState('stop', options);
   }
 
+  /** `PUT /1.0/instances/<name>/state` @throws APIException */
   async restart(options: StateOptions = {}): Promise<void> {
     await this.#changeState('restart', options);
   }
 
+  /** Stops every process where it is. `PUT /1.0/instances/<name>/state` @throws APIException */
   async freeze(options: StateOptions = {}): Promise<void> {
     await this.#changeState('freeze', options);
   }
 
+  /** `PUT /1.0/instances/<name>/state` @throws APIException */
   async unfreeze(options: StateOptions = {}): Promise<void> {
     await this.#changeState('unfreeze', options);
   }
 
   /** Live state: CPU (nanoseconds), memory (bytes), disks, networks, processes. `GET …/state` */
-  async state(): Promise<InstanceState> {
-    this.assertAlive();
-    return this.connection.get<InstanceState>(`${this.path}/state`);
+  async state(options: CallOptions = {}): Promise<InstanceState> {
+    return this.connection.get<InstanceState>(`${this.path}/state`, { signal: options.signal });
+  }
+
+  /** The record with state, snapshots and backups. `GET /1.0/instances/<name>?recursion=1` */
+  async full(options: CallOptions = {}): Promise<InstanceFull> {
+    await this.context.assertExtension('instance_get_full');
+    return this.connection.get<InstanceFull>(this.path, { query: { recursion: 1 }, signal: options.signal });
   }
 
   /** Runs a command to its end. `POST /1.0/instances/<name>/exec` @throws APIException when it cannot be started */
@@ -116,8 +152,8 @@ export class Instance extends Model<InstanceRecord> {
 
   /** Starts a command with separate streams. A string is run as is, without a shell: give arguments as a list. */
   async exec(command: string | readonly string[], options: ExecOptions = {}): Promise<ExecProcess> {
-    this.assertAlive();
-    return startExec(this.context, this.path, { ...bodyOf(command, options), interactive: false }, options);
+    const body = { ...bodyOf(command, options), interactive: false, 'wait-for-websocket': true };
+    return startExec(this.context, `${this.path}/exec`, body, options);
   }
 
   /** Starts a command on a terminal: one stream both ways, resizable. */
@@ -125,43 +161,48 @@ export class Instance extends Model<InstanceRecord> {
     command: string | readonly string[] = ['/bin/sh', '-l'],
     options: ShellOptions = {},
   ): Promise<ExecProcess> {
-    this.assertAlive();
     const { width = 80, height = 24 } = options;
-    return startExec(
-      this.context,
-      this.path,
-      { ...bodyOf(command, options), interactive: true, width, height },
-      options,
-    );
+    const body = { ...bodyOf(command, options), interactive: true, width, height, 'wait-for-websocket': true };
+    return startExec(this.context, `${this.path}/exec`, body, options);
   }
 
-  /** What the console showed. `GET …/console` */
-  async consoleLog(): Promise<string> {
-    return (await this.connection.raw('GET', `${this.path}/console`)).text();
+  /**
+   * Attaches to the console of a running instance: what it prints is `stdout`, what is written goes to it. Leaving it
+   * (`await using`, an aborted signal) does not end the instance. `POST /1.0/instances/<name>/console` @throws APIException
+   */
+  async console(options: Pick<ShellOptions, 'width' | 'height' | 'signal'> = {}): Promise<ExecProcess> {
+    const { width = 80, height = 24, signal } = options;
+    const body = { type: 'console', width, height, interactive: true };
+    return startExec(this.context, `${this.path}/console`, body, signal === undefined ? {} : { signal });
   }
 
-  /** Renames the instance, which must be stopped. `POST /1.0/instances/<name>` */
-  async rename(newName: string, options: WaitOptions = {}): Promise<Instance> {
-    this.assertAlive();
-    await this.run('POST', this.path, { json: { name: newName } }, { wait: true, ...options });
-    return new Instance(this.context, newName, {}, false).sync();
+  /** What the console showed. `GET /1.0/instances/<name>/console` */
+  async consoleLog(options: CallOptions = {}): Promise<string> {
+    return (await this.connection.raw('GET', `${this.path}/console`, { signal: options.signal })).text();
   }
 
-  /** Moves the instance to another pool, project or server: the body of `POST /1.0/instances/<name>`. */
-  async migrate(
-    body: InstancePost,
-    options: WaitOptions = {},
-  ): Promise<{ readonly metadata: unknown; readonly operation: string }> {
-    this.assertAlive();
+  /** Renames the instance, which must be stopped; this object has the new name then. `POST /1.0/instances/<name>` */
+  async rename(newName: string, options: CallOptions = {}): Promise<this> {
+    await this.run('POST', this.path, { json: { name: newName } }, { wait: true, signal: options.signal });
+    this.moved(definitionOf(this.context, newName), { name: newName });
+    return this.sync(options);
+  }
+
+  /**
+   * Moves the instance: `body` is that of `POST /1.0/instances/<name>` (`pool`, `project`, or `migration` with
+   * `target` for another server). Returns the answer of the request. @throws APIException
+   */
+  async migrate(body: InstancePost, options: WaitOptions = {}): Promise<Answer<unknown>> {
     return this.run('POST', this.path, { json: { migration: true, ...body } }, options);
   }
 
-  /** Copies the instance within the server; `change` overrides parts of the copy. */
-  async copy(
-    name: string,
-    options: WaitOptions & { readonly instanceOnly?: boolean; readonly change?: InstancesPost } = {},
-  ): Promise<Instance> {
-    this.assertAlive();
+  /**
+   * Copies the instance, within the server or, with `to`, to another one: then a backup of it streams through this
+   * client. `change` overrides parts of a copy within the server. Waits for the end. @throws APIException,
+   * APIExtensionNotAvailable without `container_backup` when `to` is given
+   */
+  async copy(name: string, options: InstanceCopyOptions = {}): Promise<Instance> {
+    if (options.to !== undefined) return this.#copyTo(options.to, name, options);
     const source = { type: 'copy', source: this.name, instance_only: options.instanceOnly ?? false };
     const body = { type: this.record.type as InstancesPost['type'], ...options.change, name, source };
     const { operation } = await this.connection.request('POST', this.connection.path('instances'), {
@@ -169,7 +210,7 @@ export class Instance extends Model<InstanceRecord> {
       signal: options.signal,
     });
     await this.context.operations.wait(operation, { signal: options.signal });
-    return new Instance(this.context, name, {}, false).sync();
+    return new Instance(this.context, name, {}, false).sync(options);
   }
 
   /** Makes an image of the stopped instance. Resolves with it when `wait` is set. */
@@ -185,24 +226,43 @@ export class Instance extends Model<InstanceRecord> {
     );
   }
 
-  /** Stops the instance if it runs and deletes it: for tests, `await using c = await client.instances.create(…)`. */
+  /**
+   * Kills the instance if it runs and deletes it: for tests, `await using c = await client.instances.create(…)`.
+   * One that is gone already is fine. @throws APIException when it cannot be deleted
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     try {
       await this.sync();
       if (this.status !== 'Stopped') await this.stop({ force: true });
       await this.delete();
     } catch (error) {
-      if (!(error instanceof ClientError)) throw error;
-      // gone already: an ephemeral one, or deleted before
+      if (!(error instanceof NotFound) && !(error instanceof StaleObject)) throw error;
     }
   }
 
   async #changeState(action: string, options: StateOptions): Promise<void> {
-    this.assertAlive();
-    const { timeout = -1, force = false, wait = true } = options;
-    const signal = options.signal === undefined ? {} : { signal: options.signal };
-    await this.run('PUT', `${this.path}/state`, { json: { action, timeout, force } }, { wait, ...signal });
-    if (wait && !(this.record.ephemeral && action === 'stop')) await this.sync(signal);
+    const { timeout = -1, force = false, wait = true, signal } = options;
+    await this.run('PUT', `${this.path}/state`, { json: { action, timeout, force } }, { wait, signal });
+    if (!wait) return;
+    try {
+      await this.sync({ signal });
+    } catch (error) {
+      // An ephemeral instance goes with its end.
+      if (action !== 'stop' || !(error instanceof NotFound)) throw error;
+      this.gone();
+    }
+  }
+
+  async #copyTo(to: InstanceTarget, name: string, options: InstanceCopyOptions): Promise<Instance> {
+    const { signal, pool, instanceOnly = false } = options;
+    const backup = `copy-${crypto.randomUUID()}`;
+    await this.backups.create({ name: backup, instance_only: instanceOnly }, { signal });
+    try {
+      const download = await this.backups.export(backup, { signal });
+      return await to.instances.import(download, { name, signal, ...(pool === undefined ? {} : { pool }) });
+    } finally {
+      await this.backups.delete(backup);
+    }
   }
 }
 defineAttributes<InstanceRecord>(Instance, FIELDS, WRITABLE);
@@ -234,7 +294,7 @@ export class InstanceManager extends Manager<InstanceRecord, Instance, 'name'> {
       path: context.connection.path('instances'),
       fields: FIELDS,
       key: 'name',
-      make: (name, record, populated) => new Instance(context, name, record, populated),
+      make: (name, record, populated, scoped = context) => new Instance(scoped, name, record, populated),
     });
     this.#type = type;
   }
@@ -269,20 +329,19 @@ export class InstanceManager extends Manager<InstanceRecord, Instance, 'name'> {
     if (options.wait === false) return this.definition.make(name, {}, false);
     await operations.wait(answer.operation, { signal: options.signal, onProgress: options.onProgress });
     const instance = this.definition.make(name, {}, false);
-    if (start) await instance.start(options.signal === undefined ? {} : { signal: options.signal });
-    else await instance.sync();
+    if (start) await instance.start({ signal: options.signal });
+    else await instance.sync({ signal: options.signal });
     return instance;
   }
 
-  /** Makes an instance from a backup tarball. `name` overrides the one in the backup. */
+  /** Makes an instance from a backup tarball. `POST /1.0/instances` @throws APIException. `name` overrides the one in the backup. */
   async import(
     backup: RequestBody,
-    options: { readonly name?: string; readonly pool?: string; readonly signal?: AbortSignal } = {},
+    options: CallOptions & { readonly name?: string; readonly pool?: string } = {},
   ): Promise<Instance> {
     const headers = {
       'Content-Type': 'application/octet-stream',
-      ...(options.name === undefined ? {} : { 'X-LXD-name': options.name }),
-      ...(options.pool === undefined ? {} : { 'X-LXD-pool': options.pool }),
+      ...serverHeaders({ name: options.name, pool: options.pool }),
     };
     const { connection, operations } = this.context;
     const answer = await connection.request<OperationRecord>('POST', this.definition.path, {
@@ -291,7 +350,7 @@ export class InstanceManager extends Manager<InstanceRecord, Instance, 'name'> {
       signal: options.signal,
     });
     const ended = await operations.wait(answer.operation, { signal: options.signal });
-    return this.get(options.name ?? createdName(ended));
+    return this.get(options.name ?? createdName(ended), { signal: options.signal });
   }
 }
 

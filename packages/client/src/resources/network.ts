@@ -1,6 +1,6 @@
 import type { Network as NetworkRecord, NetworkLease, NetworkState } from '@keelson/api';
 import { Manager } from '../manager.ts';
-import { defineAttributes, Model, type ModelContext } from '../model.ts';
+import { type CallOptions, defineAttributes, Model, type ModelContext } from '../model.ts';
 
 const FIELDS = ['name', 'description', 'type', 'config', 'managed', 'used_by', 'status', 'locations'] as const;
 const WRITABLE = ['description', 'config'] as const;
@@ -17,28 +17,38 @@ export class Network extends Model<NetworkRecord> {
   declare readonly locations: readonly string[];
 
   constructor(context: ModelContext, name: string, record: Partial<NetworkRecord>, populated: boolean) {
-    const path = context.connection.path('networks', name);
-    super(context, { path, label: `Network "${name}"`, writable: WRITABLE }, { ...record, name }, populated);
+    super(context, definitionOf(context, name), { ...record, name }, populated);
   }
 
-  /** Returns the renamed network; this object is left as it was. `POST /1.0/networks/<name>` @throws APIException while in use */
-  async rename(newName: string): Promise<Network> {
-    this.assertAlive();
-    await this.connection.request('POST', this.path, { json: { name: newName } });
-    return new Network(this.context, newName, {}, false).sync();
+  /** Returns the renamed network, which is this object. `POST /1.0/networks/<name>` @throws APIException while in use */
+  async rename(newName: string, options: CallOptions = {}): Promise<this> {
+    await this.run('POST', this.path, { json: { name: newName } }, { wait: true, signal: options.signal });
+    this.moved(definitionOf(this.context, newName), { name: newName });
+    return this.sync(options);
   }
 
   /** Addresses, counters, link state. `GET /1.0/networks/<name>/state` */
-  async state(): Promise<NetworkState> {
-    return this.connection.get<NetworkState>(`${this.path}/state`);
+  async state(options: CallOptions = {}): Promise<NetworkState> {
+    return this.connection.get<NetworkState>(`${this.path}/state`, { signal: options.signal });
   }
 
   /** DHCP leases. `GET /1.0/networks/<name>/leases` */
-  async leases(): Promise<NetworkLease[]> {
-    return this.connection.get<NetworkLease[]>(`${this.path}/leases`);
+  async leases(options: CallOptions = {}): Promise<NetworkLease[]> {
+    return this.connection.get<NetworkLease[]>(`${this.path}/leases`, { signal: options.signal });
   }
 }
 defineAttributes<NetworkRecord>(Network, FIELDS, WRITABLE);
+
+function definitionOf(context: ModelContext, name: string): { path: string; label: string; writable: typeof WRITABLE } {
+  return { path: context.connection.path('networks', name), label: `Network "${name}"`, writable: WRITABLE };
+}
+
+export interface NetworkOptions {
+  readonly description?: string;
+  /** `bridge` (default), `macvlan`, … */
+  readonly type?: string;
+  readonly config?: Record<string, string>;
+}
 
 /** `client.networks` */
 export class NetworkManager extends Manager<NetworkRecord, Network, 'name'> {
@@ -47,16 +57,14 @@ export class NetworkManager extends Manager<NetworkRecord, Network, 'name'> {
       path: context.connection.path('networks'),
       fields: FIELDS,
       key: 'name',
-      make: (name, record, populated) => new Network(context, name, record, populated),
+      make: (name, record, populated, scoped = context) => new Network(scoped, name, record, populated),
     });
   }
 
   /** `POST /1.0/networks` @throws APIException */
-  async create(
-    name: string,
-    options: { readonly description?: string; readonly type?: string; readonly config?: Record<string, string> } = {},
-  ): Promise<Network> {
-    await this.context.connection.request('POST', this.definition.path, { json: { name, ...options } });
-    return this.get(name);
+  async create(name: string, definition: NetworkOptions = {}, options: CallOptions = {}): Promise<Network> {
+    const request = { json: { name, ...definition }, signal: options.signal };
+    await this.context.connection.request('POST', this.definition.path, request);
+    return this.get(name, options);
   }
 }

@@ -1,5 +1,5 @@
 import type { Operation as OperationRecord } from '@keelson/api';
-import type { ModelContext } from '../model.ts';
+import type { CallOptions, ModelContext } from '../model.ts';
 import type { WaitForOptions } from '../operation-waiter.ts';
 import { nameOf } from './common.ts';
 
@@ -22,6 +22,39 @@ export class Operation {
     return this.#record.status_code;
   }
 
+  /** `Running`, `Success`, … */
+  get status(): string {
+    return this.#record.status;
+  }
+
+  /** `task`, `websocket` or `token`. */
+  get class(): string {
+    return this.#record.class;
+  }
+
+  get description(): string {
+    return this.#record.description;
+  }
+
+  /** Why it failed; empty when it did not. */
+  get err(): string {
+    return this.#record.err;
+  }
+
+  /** URL paths of what it works on, by kind. */
+  get resources(): OperationRecord['resources'] {
+    return this.#record.resources;
+  }
+
+  /** Progress, results, exit codes: what depends on the kind of operation. */
+  get metadata(): OperationRecord['metadata'] {
+    return this.#record.metadata;
+  }
+
+  get may_cancel(): boolean {
+    return this.#record.may_cancel;
+  }
+
   /** Everything the server said, also what this version does not know. */
   get record(): Readonly<OperationRecord> {
     return this.#record;
@@ -34,8 +67,8 @@ export class Operation {
   }
 
   /** `DELETE /1.0/operations/<id>` @throws APIException when it cannot be cancelled */
-  async cancel(): Promise<void> {
-    await this.#context.operations.cancel(this.id);
+  async cancel(options: CallOptions = {}): Promise<void> {
+    await this.#context.operations.cancel(this.id, options.signal);
   }
 }
 
@@ -48,8 +81,8 @@ export class OperationManager {
   }
 
   /** `id` may be a URL path. `GET /1.0/operations/<id>` @throws NotFound */
-  async get(id: string): Promise<Operation> {
-    return new Operation(this.#context, await this.#context.operations.get(id));
+  async get(id: string, options: CallOptions = {}): Promise<Operation> {
+    return new Operation(this.#context, await this.#context.operations.get(id, options.signal));
   }
 
   /** Blocks until the operation ended and returns it. @throws APIException when it failed, NotFound */
@@ -58,9 +91,10 @@ export class OperationManager {
   }
 
   /** Ids of all operations by status (`running`, `success`, …). `GET /1.0/operations` */
-  async all(): Promise<Record<string, string[]>> {
+  async all(options: CallOptions = {}): Promise<Record<string, string[]>> {
     const { connection } = this.#context;
-    const byStatus = await connection.get<Record<string, string[]>>(connection.path('operations'));
+    const path = connection.path('operations');
+    const byStatus = await connection.get<Record<string, string[]>>(path, { signal: options.signal });
     return Object.fromEntries(Object.entries(byStatus).map(([status, urls]) => [status, urls.map(nameOf)]));
   }
 }

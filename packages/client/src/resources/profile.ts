@@ -1,6 +1,6 @@
 import type { Profile as ProfileRecord } from '@keelson/api';
 import { Manager } from '../manager.ts';
-import { defineAttributes, Model, type ModelContext, type WaitOptions } from '../model.ts';
+import { type CallOptions, defineAttributes, Model, type ModelContext, type WaitOptions } from '../model.ts';
 
 const FIELDS = ['name', 'description', 'config', 'devices', 'used_by'] as const;
 const WRITABLE = ['description', 'config', 'devices'] as const;
@@ -19,7 +19,6 @@ export class Profile extends Model<ProfileRecord> {
 
   /** `POST /1.0/profiles/<name>` @throws APIException when the name is taken or may not change */
   async rename(newName: string, options: WaitOptions = {}): Promise<void> {
-    this.assertAlive();
     await this.run('POST', this.path, { json: { name: newName } }, { wait: true, ...options });
     this.moved(definitionOf(this.context, newName), { name: newName });
   }
@@ -43,13 +42,14 @@ export class ProfileManager extends Manager<ProfileRecord, Profile, 'name'> {
       path: context.connection.path('profiles'),
       fields: FIELDS,
       key: 'name',
-      make: (name, record, populated) => new Profile(context, name, record, populated),
+      make: (name, record, populated, scoped = context) => new Profile(scoped, name, record, populated),
     });
   }
 
   /** `POST /1.0/profiles` @throws APIException */
-  async create(name: string, options: ProfileOptions = {}): Promise<Profile> {
-    await this.context.connection.request('POST', this.definition.path, { json: { name, ...options } });
-    return this.get(name);
+  async create(name: string, definition: ProfileOptions = {}, options: CallOptions = {}): Promise<Profile> {
+    const request = { json: { name, ...definition }, signal: options.signal };
+    await this.context.connection.request('POST', this.definition.path, request);
+    return this.get(name, options);
   }
 }

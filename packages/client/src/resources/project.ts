@@ -1,6 +1,6 @@
 import type { Project as ProjectRecord } from '@keelson/api';
 import { Manager } from '../manager.ts';
-import { defineAttributes, Model, type ModelContext, type WaitOptions } from '../model.ts';
+import { type CallOptions, defineAttributes, Model, type ModelContext, type WaitOptions } from '../model.ts';
 
 const FIELDS = ['name', 'description', 'config', 'used_by'] as const;
 const WRITABLE = ['description', 'config'] as const;
@@ -18,7 +18,6 @@ export class Project extends Model<ProjectRecord> {
 
   /** `POST /1.0/projects/<name>` @throws APIException while in use */
   async rename(newName: string, options: WaitOptions = {}): Promise<void> {
-    this.assertAlive();
     await this.run('POST', this.path, { json: { name: newName } }, { wait: true, ...options });
     this.moved(definitionOf(this.context, newName), { name: newName });
   }
@@ -37,17 +36,19 @@ export class ProjectManager extends Manager<ProjectRecord, Project, 'name'> {
       fields: FIELDS,
       key: 'name',
       extension: 'projects',
-      make: (name, record, populated) => new Project(context, name, record, populated),
+      make: (name, record, populated, scoped = context) => new Project(scoped, name, record, populated),
     });
   }
 
   /** `POST /1.0/projects` @throws APIException */
   async create(
     name: string,
-    options: { readonly description?: string; readonly config?: Record<string, string> } = {},
+    definition: { readonly description?: string; readonly config?: Record<string, string> } = {},
+    options: CallOptions = {},
   ): Promise<Project> {
     await this.assertAvailable();
-    await this.context.connection.request('POST', this.definition.path, { json: { name, ...options } });
-    return this.get(name);
+    const request = { json: { name, ...definition }, signal: options.signal };
+    await this.context.connection.request('POST', this.definition.path, request);
+    return this.get(name, options);
   }
 }

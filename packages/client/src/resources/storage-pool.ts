@@ -1,6 +1,6 @@
 import type { ResourcesStoragePool, StoragePool as StoragePoolRecord, StoragePoolsPost } from '@keelson/api';
 import { Manager } from '../manager.ts';
-import { defineAttributes, Model, type ModelContext } from '../model.ts';
+import { type CallOptions, defineAttributes, Model, type ModelContext } from '../model.ts';
 import { StorageVolumeManager } from './storage-volume.ts';
 
 const FIELDS = ['name', 'driver', 'description', 'config', 'used_by', 'status', 'locations'] as const;
@@ -47,9 +47,10 @@ export class StoragePoolResources {
   }
 
   /** Bytes and inodes, used and total. `GET /1.0/storage-pools/<pool>/resources` @throws NotFound */
-  async get(options: { readonly signal?: AbortSignal } = {}): Promise<ResourcesStoragePool> {
+  async get(options: CallOptions = {}): Promise<ResourcesStoragePool> {
     const { connection } = this.#context;
-    return connection.get<ResourcesStoragePool>(connection.path('storage-pools', this.#pool, 'resources'), options);
+    const path = connection.path('storage-pools', this.#pool, 'resources');
+    return connection.get<ResourcesStoragePool>(path, { signal: options.signal });
   }
 }
 
@@ -61,14 +62,15 @@ export class StoragePoolManager extends Manager<StoragePoolRecord, StoragePool, 
       fields: FIELDS,
       key: 'name',
       extension: 'storage',
-      make: (name, record, populated) => new StoragePool(context, name, record, populated),
+      make: (name, record, populated, scoped = context) => new StoragePool(scoped, name, record, populated),
     });
   }
 
   /** `definition` is the whole request body. `POST /1.0/storage-pools` @throws APIException */
-  async create(definition: StoragePoolsPost): Promise<StoragePool> {
+  async create(definition: StoragePoolsPost, options: CallOptions = {}): Promise<StoragePool> {
     await this.assertAvailable();
-    await this.context.connection.request('POST', this.definition.path, { json: definition });
-    return this.get(definition.name);
+    const request = { json: definition, signal: options.signal };
+    await this.context.connection.request('POST', this.definition.path, request);
+    return this.get(definition.name, options);
   }
 }

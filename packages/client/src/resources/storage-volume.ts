@@ -1,16 +1,22 @@
 import type {
-  StoragePoolVolumeBackup,
-  StoragePoolVolumeBackupsPost,
   StorageVolume as StorageVolumeRecord,
   StorageVolumePost,
-  StorageVolumeSnapshot,
-  StorageVolumeSnapshotsPost,
   StorageVolumesPost,
   StorageVolumeState,
 } from '@keelson/api';
-import { defineAttributes, Model, type ModelContext, type Sparse, sparse, type WaitOptions } from '../model.ts';
+import {
+  type CallOptions,
+  defineAttributes,
+  Model,
+  type ModelContext,
+  type Sparse,
+  sparse,
+  type WaitOptions,
+} from '../model.ts';
 import type { RequestBody } from '../transport/types.ts';
-import { Download, exists, nameOf } from './common.ts';
+import { exists, serverHeaders } from './common.ts';
+import type { StoragePoolManager } from './storage-pool.ts';
+import { StorageVolumeBackups, StorageVolumeSnapshots } from './storage-volume-parts.ts';
 
 const FIELDS = [
   'name',
@@ -28,14 +34,21 @@ const WRITABLE = ['description', 'config'] as const;
 /** `custom` is the type for volumes that users make; the set of types may grow. */
 export type VolumeType = 'container' | 'virtual-machine' | 'image' | 'custom';
 
+interface VolumeTarget {
+  readonly volumes: StorageVolumeManager;
+}
+
 /** Where a volume goes: a name, a pool, a project, or another server. */
 export interface VolumeMove {
   readonly name?: string;
   readonly pool?: string;
   readonly project?: string;
-  /** Move to another server: the body's `target` of a push, or empty for a pull. */
+  /** The client of another server; `pool` is that server's (default: the same name). */
+  readonly to?: { readonly storagePools: StoragePoolManager };
+  /** Begin a migration that the caller drives: `target` of a push, or none for a pull. */
   readonly migration?: boolean;
   readonly target?: StorageVolumePost['target'];
+  /** Leave the snapshots behind. */
   readonly volumeOnly?: boolean;
 }
 
@@ -73,13 +86,17 @@ export class StorageVolume extends Model<StorageVolumeRecord> {
   }
 
   /**
-   * Renames the volume; with `pool` moves it to another pool, with `migration` and `target` to another server.
+   * Renames the volume; with `pool` moves it to another pool. With `to` it moves to another server: a backup of it
+   * streams through this client, the volume is deleted here, and this object is stale.
    * `POST /1.0/storage-pools/<pool>/volumes/<type>/<name>` @throws APIException
    */
   async rename(to: string | VolumeMove, options: WaitOptions = {}): Promise<void> {
-    this.assertAlive();
     const move = typeof to === 'string' ? { name: to } : to;
-    const { volumeOnly, ...rest } = move;
+    if (move.to !== undefined) {
+      await this.#moveTo(await move.to.storagePools.get(move.pool ?? this.#pool, options), move, options);
+      return;
+    }
+    const { volumeOnly, to: _to, ...rest } = move;
     const body = {
       ...rest,
       name: move.name ?? this.name,
@@ -93,14 +110,26 @@ export class StorageVolume extends Model<StorageVolumeRecord> {
   }
 
   /** Bytes used and the limit. `GET …/state` @throws NotFound */
-  async state(): Promise<StorageVolumeState> {
-    return this.connection.get<StorageVolumeState>(`${this.path}/state`);
+  async state(options: CallOptions = {}): Promise<StorageVolumeState> {
+    return this.connection.get<StorageVolumeState>(`${this.path}/state`, { signal: options.signal });
   }
 
-  /** Goes back to a snapshot. */
-  async restore(snapshot: string, options: WaitOptions = {}): Promise<void> {
-    await this.rawPut({ restore: snapshot }, { wait: true, ...options });
-    await this.sync();
+  /** Goes back to a snapshot. `PUT …/<type>/<name>` @throws APIException */
+  async restore(snapshot: string, options: CallOptions = {}): Promise<void> {
+    await this.run('PUT', this.path, { json: { restore: snapshot } }, { wait: true, signal: options.signal });
+    await this.sync(options);
+  }
+
+  async #moveTo(pool: VolumeTarget, move: VolumeMove, { signal }: CallOptions): Promise<void> {
+    const backup = `move-${crypto.randomUUID()}`;
+    await this.backups.create({ name: backup, volume_only: move.volumeOnly ?? false }, { signal });
+    try {
+      await pool.volumes.import(move.name ?? this.name, await this.backups.export(backup, { signal }), { signal });
+    } catch (error) {
+      await this.backups.delete(backup);
+      throw error;
+    }
+    await this.delete({ signal });
   }
 }
 defineAttributes<StorageVolumeRecord>(StorageVolume, FIELDS, WRITABLE);
@@ -124,10 +153,10 @@ export class StorageVolumeManager {
   }
 
   /** Every volume of the pool, sparse: `type` and `name` are there. `GET /1.0/storage-pools/<pool>/volumes` */
-  async all(options?: { readonly signal?: AbortSignal }): Promise<Sparse<StorageVolume, 'name' | 'type'>[]>;
-  async all(options: { readonly recursion: 1; readonly signal?: AbortSignal }): Promise<StorageVolume[]>;
+  async all(options?: CallOptions): Promise<Sparse<StorageVolume, 'name' | 'type'>[]>;
+  async all(options: CallOptions & { readonly recursion: 1 }): Promise<StorageVolume[]>;
   async all(
-    options: { readonly recursion?: 1; readonly signal?: AbortSignal } = {},
+    options: CallOptions & { readonly recursion?: 1 } = {},
   ): Promise<(Sparse<StorageVolume, 'name' | 'type'> | StorageVolume)[]> {
     const path = this.#context.connection.path('storage-pools', this.#pool, 'volumes');
     const { signal, recursion } = options;
@@ -147,13 +176,14 @@ export class StorageVolumeManager {
     });
   }
 
-  /** @throws NotFound */
-  async get(type: VolumeType | (string & {}), name: string): Promise<StorageVolume> {
-    return this.#make(type, name, {}, false).sync();
+  /** `GET /1.0/storage-pools/<pool>/volumes/<type>/<name>` @throws NotFound */
+  async get(type: VolumeType | (string & {}), name: string, options: CallOptions = {}): Promise<StorageVolume> {
+    return this.#make(type, name, {}, false).sync(options);
   }
 
-  async exists(type: VolumeType | (string & {}), name: string): Promise<boolean> {
-    return exists(this.get(type, name));
+  /** Prefer `get` and `NotFound` where the volume itself is needed. */
+  async exists(type: VolumeType | (string & {}), name: string, options: CallOptions = {}): Promise<boolean> {
+    return exists(this.get(type, name, options));
   }
 
   /** Creates a volume; `type` defaults to `custom`. `wait` (default true) waits for a copy. `POST …/volumes/<type>` @throws APIException */
@@ -162,131 +192,30 @@ export class StorageVolumeManager {
     const { connection, operations } = this.#context;
     const path = connection.path('storage-pools', this.#pool, 'volumes', type);
     const answer = await connection.request('POST', path, { json: body, signal: options.signal });
-    if (answer.operation === '') return this.get(type, definition.name);
+    if (answer.operation === '') return this.get(type, definition.name, options);
     if (options.wait === false) return this.#make(type, definition.name, {}, false);
     await operations.wait(answer.operation, { signal: options.signal });
-    return this.get(type, definition.name);
+    return this.get(type, definition.name, options);
   }
 
   /** Makes a custom volume from an exported backup (`type` `backup`) or an ISO image (`iso`). */
   async import(
     name: string,
     content: RequestBody,
-    options: { readonly type?: 'backup' | 'iso'; readonly signal?: AbortSignal } = {},
+    options: CallOptions & { readonly type?: 'backup' | 'iso' } = {},
   ): Promise<StorageVolume> {
     const { connection, operations } = this.#context;
     const headers = {
       'Content-Type': 'application/octet-stream',
-      'X-LXD-name': name,
-      'X-LXD-type': options.type === 'iso' ? 'iso' : '',
+      ...serverHeaders({ name, type: options.type === 'iso' ? 'iso' : undefined }),
     };
     const path = connection.path('storage-pools', this.#pool, 'volumes', 'custom');
     const answer = await connection.request('POST', path, { raw: content, headers, signal: options.signal });
     if (answer.operation !== '') await operations.wait(answer.operation, { signal: options.signal });
-    return this.get('custom', name);
+    return this.get('custom', name, options);
   }
 
   #make(type: string, name: string, record: Partial<StorageVolumeRecord>, populated: boolean): StorageVolume {
     return new StorageVolume(this.#context, { pool: this.#pool, type, name }, record, populated);
-  }
-}
-
-/** `volume.snapshots` */
-export class StorageVolumeSnapshots {
-  readonly #context: ModelContext;
-  readonly #volume: () => string;
-
-  constructor(context: ModelContext, volume: () => string) {
-    this.#context = context;
-    this.#volume = volume;
-  }
-
-  async all(): Promise<StorageVolumeSnapshot[]> {
-    return this.#context.connection.get<StorageVolumeSnapshot[]>(`${this.#volume()}/snapshots`, {
-      query: { recursion: 1 },
-    });
-  }
-
-  /** @throws NotFound */
-  async get(name: string): Promise<StorageVolumeSnapshot> {
-    return this.#context.connection.get<StorageVolumeSnapshot>(this.#path(name));
-  }
-
-  /** Takes a snapshot and waits until it is there. `expires_at` is RFC 3339. */
-  async create(definition: StorageVolumeSnapshotsPost = {}): Promise<void> {
-    await this.#run('POST', `${this.#volume()}/snapshots`, definition);
-  }
-
-  async rename(name: string, newName: string): Promise<void> {
-    await this.#run('POST', this.#path(name), { name: newName });
-  }
-
-  async update(name: string, change: { readonly description?: string; readonly expires_at?: string }): Promise<void> {
-    await this.#run('PATCH', this.#path(name), change);
-  }
-
-  async delete(name: string): Promise<void> {
-    await this.#run('DELETE', this.#path(name));
-  }
-
-  #path(name: string): string {
-    return `${this.#volume()}/snapshots/${encodeURIComponent(name)}`;
-  }
-
-  async #run(method: string, path: string, json?: unknown): Promise<void> {
-    const { operation } = await this.#context.connection.request(method, path, json === undefined ? {} : { json });
-    if (operation !== '') await this.#context.operations.wait(operation);
-  }
-}
-
-/** `volume.backups` */
-export class StorageVolumeBackups {
-  readonly #context: ModelContext;
-  readonly #volume: () => string;
-
-  constructor(context: ModelContext, volume: () => string) {
-    this.#context = context;
-    this.#volume = volume;
-  }
-
-  /** Names of the backups. */
-  async all(): Promise<string[]> {
-    return (await this.#context.connection.get<string[]>(`${this.#volume()}/backups`)).map(nameOf);
-  }
-
-  /** @throws NotFound */
-  async get(name: string): Promise<StoragePoolVolumeBackup> {
-    return this.#context.connection.get<StoragePoolVolumeBackup>(this.#path(name));
-  }
-
-  /** Makes a backup on the server and waits until it is there. */
-  async create(
-    definition: StoragePoolVolumeBackupsPost = {},
-    options: { readonly signal?: AbortSignal } = {},
-  ): Promise<void> {
-    const { operation } = await this.#context.connection.request('POST', `${this.#volume()}/backups`, {
-      json: definition,
-      signal: options.signal,
-    });
-    await this.#context.operations.wait(operation, options);
-  }
-
-  /** The backup as a tarball. `GET …/backups/<name>/export` */
-  async export(name: string, options: { readonly signal?: AbortSignal } = {}): Promise<Download> {
-    return new Download(await this.#context.connection.raw('GET', `${this.#path(name)}/export`, options));
-  }
-
-  async rename(name: string, newName: string): Promise<void> {
-    const { operation } = await this.#context.connection.request('POST', this.#path(name), { json: { name: newName } });
-    if (operation !== '') await this.#context.operations.wait(operation);
-  }
-
-  async delete(name: string): Promise<void> {
-    const { operation } = await this.#context.connection.request('DELETE', this.#path(name));
-    if (operation !== '') await this.#context.operations.wait(operation);
-  }
-
-  #path(name: string): string {
-    return `${this.#volume()}/backups/${encodeURIComponent(name)}`;
   }
 }

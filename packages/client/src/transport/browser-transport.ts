@@ -25,17 +25,18 @@ export class BrowserTransport implements Transport {
         ...(signals.length === 0 ? {} : { signal: AbortSignal.any(signals) }),
         credentials: 'include',
       });
-      return new BrowserResponse(response);
+      return new BrowserResponse(response, (error) => this.#failed(error, request));
     } catch (error) {
-      if (request.signal?.aborted) throw request.signal.reason;
-      const message = `Cannot reach the server: ${error instanceof Error ? error.message : String(error)}`;
-      throw new ClientConnectionFailed(message, {
-        method: request.method,
-        url: request.path,
-        endpoint: this.endpoint,
-        cause: error,
-      });
+      throw this.#failed(error, request);
     }
+  }
+
+  #failed(error: unknown, request: TransportRequest): Error {
+    if (request.signal?.aborted) return request.signal.reason as Error;
+    return new ClientConnectionFailed(
+      `Cannot reach the server: ${error instanceof Error ? error.message : String(error)}`,
+      { method: request.method, url: request.path, endpoint: this.endpoint, cause: error },
+    );
   }
 
   openWebSocket(path: string, options: { readonly signal?: AbortSignal } = {}): Promise<WebSocketLike> {
@@ -46,21 +47,17 @@ export class BrowserTransport implements Transport {
       socket.close();
       reject(options.signal?.reason);
     };
+    if (options.signal?.aborted) abort();
     options.signal?.addEventListener('abort', abort, { once: true });
     socket.addEventListener('open', () => {
       options.signal?.removeEventListener('abort', abort);
       resolve(socket);
     });
-    socket.addEventListener('error', (event: SocketEvent) =>
-      reject(
-        new ClientConnectionFailed('The websocket cannot be opened', {
-          method: 'GET',
-          url: path,
-          endpoint: this.endpoint,
-          cause: event.error,
-        }),
-      ),
-    );
+    socket.addEventListener('error', (event: SocketEvent) => {
+      options.signal?.removeEventListener('abort', abort);
+      const details = { method: 'GET', url: path, endpoint: this.endpoint, cause: event.error };
+      reject(new ClientConnectionFailed('The websocket cannot be opened', details));
+    });
     return promise;
   }
 
@@ -75,30 +72,40 @@ class BrowserResponse implements TransportResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly #response: Response;
+  readonly #wrap: (error: unknown) => Error;
 
-  constructor(response: Response) {
+  constructor(response: Response, wrap: (error: unknown) => Error) {
     this.status = response.status;
     this.headers = Object.fromEntries(response.headers);
     this.#response = response;
+    this.#wrap = wrap;
   }
 
   get body(): AsyncIterable<Uint8Array> {
     const reader = this.#response.body?.getReader();
+    const wrap = this.#wrap;
     return (async function* read(): AsyncIterable<Uint8Array> {
-      for (;;) {
-        const chunk = await reader?.read();
-        if (chunk === undefined || chunk.done) return;
-        yield chunk.value;
+      try {
+        for (;;) {
+          const chunk = await reader?.read();
+          if (chunk === undefined || chunk.done) return;
+          yield chunk.value;
+        }
+      } catch (error) {
+        throw wrap(error);
+      } finally {
+        await reader?.cancel().catch(() => undefined);
       }
     })();
   }
 
   text(): Promise<string> {
-    return this.#response.text();
+    return this.#response.text().catch((error: unknown) => Promise.reject(this.#wrap(error)));
   }
 
   async bytes(): Promise<Uint8Array> {
-    return new Uint8Array(await this.#response.arrayBuffer());
+    const buffer = await this.#response.arrayBuffer().catch((error: unknown) => Promise.reject(this.#wrap(error)));
+    return new Uint8Array(buffer);
   }
 
   async discard(): Promise<void> {

@@ -16,7 +16,7 @@ export type Endpoint =
  */
 export function parseEndpoint(text: string): Endpoint {
   const unix = /^(?:http\+)?unix:(?:\/\/)?(.+)$/.exec(text)?.[1] ?? (text.startsWith('/') ? text : undefined);
-  if (unix !== undefined) return { kind: 'unix', socket: decodeURIComponent(unix) };
+  if (unix !== undefined) return { kind: 'unix', socket: decoded(unix) };
   if (text.startsWith('https://') && URL.canParse(text)) return { kind: 'https', origin: new URL(text).origin };
   throw new ClientConnectionFailed(`Not an endpoint: "${text}"; use unix:/path or https://host:port`, {
     method: 'CONNECT',
@@ -83,6 +83,26 @@ export function defaultCertificate(
   return undefined;
 }
 
-function readPem(value: string): string {
-  return value.includes('-----BEGIN') ? value : readFileSync(value, 'utf8');
+/** PEM given as text or as a path. @throws ClientConnectionFailed when the file cannot be read */
+export function readPem(value: string, what = 'client certificate'): string {
+  if (value.includes('-----BEGIN')) return value;
+  try {
+    return readFileSync(value, 'utf8');
+  } catch (error) {
+    // The value may be a key that was not recognised: it is not repeated.
+    const { code = 'unreadable' } = error as NodeJS.ErrnoException;
+    throw new ClientConnectionFailed(`Cannot read the ${what}: ${code}`, {
+      method: 'CONNECT',
+      url: '/',
+      endpoint: 'https:',
+    });
+  }
+}
+
+function decoded(path: string): string {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path; // a per cent sign of the path's own
+  }
 }

@@ -10,7 +10,7 @@ export interface TransportRequest {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: RequestBody;
   readonly signal?: AbortSignal;
-  /** Milliseconds until the answer's headers must be there; undefined = no limit. */
+  /** Milliseconds of silence before and within the answer; undefined = no limit. */
   readonly timeout?: number;
 }
 
