@@ -6,6 +6,7 @@ import { errors } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
 import { pinoLog } from '../core/pino-log.ts';
 import { StatePaths } from '../core/paths.ts';
+import { raiseKernelLimits } from '../host/kernel-limits.ts';
 import { lockPidFile } from '../host/pid-lock.ts';
 import { ServiceNotifier } from '../host/sd-notify.ts';
 import { EventService } from '../services/events/event-service.ts';
@@ -45,6 +46,7 @@ export async function runDaemon(options: RunOptions, stop: AbortSignal): Promise
   const notifier = new ServiceNotifier(options.environment);
 
   const started = performance.now();
+  for (const limit of await raiseKernelLimits()) log.info('Raised a kernel limit for guests', { ...limit });
   const store = await openSqliteStore({ file: paths.database });
   const daemon = await assemble({
     stateDir,
