@@ -1,5 +1,5 @@
 import { createReadStream, createWriteStream } from 'node:fs';
-import { mkdir, mkdtemp, open, rename, rm, stat } from 'node:fs/promises';
+import { chown, mkdir, mkdtemp, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { PassThrough, type Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -189,6 +189,7 @@ export class ReceivedBackup implements AsyncDisposable {
     await this.withExtracted(
       member,
       async (folder) => {
+        await chown(folder, idRange.base, idRange.base); // the packing process has the guest's ids
         const path = join(this.#folder, 'unshifted.tar');
         await packTar(folder, { prefix: 'tree', idRange, ...options }, (output) =>
           pipeline(output, createWriteStream(path)),

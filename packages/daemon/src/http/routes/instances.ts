@@ -38,7 +38,11 @@ function collectionRoutes({ reader, creator, backupImport, runner }: Parts): Rou
       if (request.body === undefined)
         return operation(await backupImport.start(request.project, uploadOf(request), instanceOptions(request)));
       const body = request.instanceType === undefined ? request.body : { ...request.body, type: request.instanceType };
-      return operation(await creator.create(request.project, body, instanceOptions(request)));
+      const by = {
+        ...instanceOptions(request),
+        mayUseProject: (project: string) => mayUseProject(request.caller, project),
+      };
+      return operation(await creator.create(request.project, body, by));
     }),
     bind(routes['instances.put-all'], (request) =>
       operation(runner.changeAll(request.project, request.body.state ?? { action: '' }, instanceOptions(request))),

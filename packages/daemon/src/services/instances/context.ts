@@ -21,6 +21,8 @@ export const NO_EXPIRY = '0001-01-01T00:00:00Z';
 /** Who asked for a change. */
 export interface By {
   readonly requestor?: Requestor | undefined;
+  /** False for a project the caller must not see; absent: all may be used. */
+  readonly mayUseProject?: ((project: string) => boolean) | undefined;
 }
 
 export function idOf(project: string, name: string): string {

@@ -30,6 +30,8 @@ export class CopySource {
     const text = source.source ?? '';
     if (text === '') throw errors.badRequest('Must specify a source instance');
     const project = source.project === undefined || source.project === '' ? target.project : source.project;
+    // A project the caller may not use looks as empty.
+    if (by.mayUseProject?.(project) === false) throw sourceNotFound(project, text);
     const found = this.#find(project, text);
     const instanceOnly =
       source.instance_only === true || source.container_only === true || found.snapshot !== undefined;
@@ -107,8 +109,12 @@ export class CopySource {
         ? undefined
         : this.#context.deps.collections.snapshots.get(`${idOf(project, name)}/${snapshotName}`)?.value;
     if (record === undefined || (snapshotName !== undefined && snapshot === undefined)) {
-      throw errors.notFound(`Failed to fetch instance "${text}" in project "${project}": Instance not found`);
+      throw sourceNotFound(project, text);
     }
     return { record, snapshot };
   }
+}
+
+function sourceNotFound(project: string, text: string): Error {
+  return errors.notFound(`Failed to fetch instance "${text}" in project "${project}": Instance not found`);
 }

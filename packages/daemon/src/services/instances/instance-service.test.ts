@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { World } from './testing/world.ts';
 
@@ -124,6 +125,69 @@ describe('copy', () => {
     expect(world.service.snapshots.list('default', 'c2').urls()).toEqual(['/1.0/instances/c2/snapshots/s0']);
     await world.create('c3', { source: { type: 'copy', source: 'c1/s0' } });
     expect(world.service.snapshots.list('default', 'c3').urls()).toEqual([]);
+  });
+});
+
+describe('copy between projects', () => {
+  it('shows nothing of a project the caller may not use', async () => {
+    await using world = await World.open();
+    await world.create('c1');
+    const body = { name: 'c2', source: { type: 'copy', source: 'c1', project: 'default' } };
+    await expect(
+      world.service.creator.create('other', body, { mayUseProject: (project) => project === 'other' }),
+    ).rejects.toThrow('Instance not found');
+  });
+});
+
+describe('backups', () => {
+  it('are made, listed, renamed and deleted', async () => {
+    await using world = await World.open();
+    await world.create('c1');
+    const { backups } = world.service;
+    const made = await world.ok(backups.create('default', 'c1', {}));
+    expect(made.resources?.['backups']).toEqual(['/1.0/backups/backup0']);
+    expect(backups.get('default', 'c1', 'backup0')).toMatchObject({
+      name: 'backup0',
+      instance_only: false,
+      expires_at: '0001-01-01T00:00:00Z',
+    });
+    expect(await world.fails(backups.create('default', 'c1', { name: 'backup0' }))).toBe(
+      'Create backup: Backup "c1/backup0" already exists',
+    );
+    await world.ok(backups.rename('default', 'c1', { from: 'backup0', to: 'b1' }));
+    expect(backups.list('default', 'c1').urls()).toEqual(['/1.0/instances/c1/backups/b1']);
+    await world.ok(backups.delete('default', 'c1', 'b1'));
+    expect(() => backups.get('default', 'c1', 'b1')).toThrow('Instance backup not found');
+    expect(() => backups.create('default', 'c1', { name: 'a/b' })).toThrow('Backup names may not contain slashes');
+    expect(() => backups.create('default', 'c1', { compression_algorithm: 'sh -c' })).toThrow(
+      'Invalid compression algorithm',
+    );
+  });
+
+  it('come back as instances that pass the same checks as a request', async () => {
+    await using world = await World.open();
+    await world.create('c1', { config: { 'user.x': '1' } });
+    await world.ok(world.service.backups.create('default', 'c1', {}));
+    const { body } = await world.service.backups.export('default', 'c1', 'backup0');
+    const text = Buffer.concat(await body.toArray()).toString();
+    const upload = (content: string, name: string) => ({
+      body: Readable.from([Buffer.from(content)]),
+      name,
+      pool: 'other',
+      signal: new AbortController().signal,
+    });
+    await world.ok(world.service.backupImport.start('default', upload(text, 'c2')));
+    expect(world.config('c2')).toMatchObject({ 'user.x': '1', 'image.os': 'Tiny' });
+    expect([...world.storage.roots.keys()]).toContain('other/default/c2');
+    expect(
+      await world.fails(world.service.backupImport.start('default', upload(text.replaceAll('user.x', 'bogus'), 'c3'))),
+    ).toContain('Unknown configuration key: bogus');
+    await expect(world.service.backupImport.start('default', upload('[]', 'c4'))).rejects.toThrow(
+      'The index of the backup lacks "index"',
+    );
+    await expect(world.service.backupImport.start('default', upload(text, '../c5'))).rejects.toThrow(
+      'reserved for snapshots',
+    );
   });
 });
 
