@@ -2,7 +2,7 @@ import { instanceKey } from '../core/paths.ts';
 import type { InstanceDriver } from '../drivers/instance/contract.ts';
 import { StorageDrivers } from '../drivers/storage/registry.ts';
 import { VolumeArchives } from '../host/archives/volume-archive.ts';
-import { copyFile, copyTree } from '../host/files.ts';
+import { copyFile, copyTree, mirrorTree } from '../host/files.ts';
 import { storagePoolRoutes } from '../http/routes/storage-pools.ts';
 import { storageVolumeBackupRoutes } from '../http/routes/storage-volume-backups.ts';
 import { storageVolumeSnapshotRoutes } from '../http/routes/storage-volume-snapshots.ts';
@@ -68,7 +68,7 @@ export function storageVertical(base: Foundations, needs: StorageNeeds, stack: A
     clock,
     log,
   });
-  const transfer = new RootTransfer({ copyTree: mirrorTree, ids });
+  const transfer = new RootTransfer({ copyTree: copyOrMirror, ids });
   const shared = { ledger, live, volumes, snapshots, projects, clock, log };
   const forInstances = new InstanceStorageService({ ...shared, images: imageVolumes, transfer });
   const context = new VolumeContext({
@@ -100,14 +100,14 @@ export function storageVertical(base: Foundations, needs: StorageNeeds, stack: A
 }
 
 function customVolumes(
-  { paths }: Foundations,
+  { paths, ids }: Foundations,
   context: VolumeContext,
   { config, volumes: images }: Pick<StorageNeeds, 'config'> & { readonly volumes: ImageVolumeService },
 ): { readonly routes: RouteBinding[]; readonly schedule: VolumeSchedule } {
   const files = new VolumeBackupFiles(paths.backups, new VolumeArchives(paths.scratch));
-  const creator = new VolumeCreator(context, new VolumeCopier({ copyTree: mirrorTree, copyFile }));
+  const creator = new VolumeCreator(context, new VolumeCopier({ copyTree: copyOrMirror, copyFile, ids }));
   const mover = new VolumeMover(context, creator);
-  const importer = new VolumeImporter({ context, creator, files, copyTree: mirrorTree, copyFile });
+  const importer = new VolumeImporter({ context, creator, files, copyTree: copyOrMirror, copyFile });
   const volumes = new VolumeService(context, { creator, mover, importer, images });
   const snapshots = new VolumeSnapshotService(context);
   const backups = new VolumeBackupService({
@@ -125,4 +125,5 @@ function customVolumes(
   };
 }
 
-const mirrorTree: CopyTree = (source, target, { mirror, signal }) => copyTree(source, target, { live: mirror, signal });
+const copyOrMirror: CopyTree = (source, target, { mirror, signal }) =>
+  mirror ? mirrorTree(source, target, signal) : copyTree(source, target, { signal });

@@ -3,6 +3,7 @@ import { chmod, type FileHandle, mkdir, open, readdir, rename, stat } from 'node
 import { basename, dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { run } from './run.ts';
+import { runStream, type RunStreamOptions } from './run-stream.ts';
 import {
   AT_FDCWD,
   AT_REMOVEDIR,
@@ -240,39 +241,61 @@ export async function removeTree(path: string, signal?: AbortSignal): Promise<vo
 export interface CopyTreeOptions {
   /** `always` fails where the file system cannot share blocks. */
   readonly reflink?: 'auto' | 'always' | 'never';
-  /** The source may change meanwhile: files that vanish are left out. */
+  /**
+   * A guest may change the source meanwhile. Files that vanish are left out, and no folder it swaps for a link is ever
+   * followed; blocks are not shared.
+   */
   readonly live?: boolean;
   readonly signal?: AbortSignal | undefined;
-  /** Mounts below the source are left out; default true. */
-  readonly oneFileSystem?: boolean;
 }
 
+const DAY = 24 * 3_600_000;
+
 /**
- * Content of folder `source` into folder `target` (made when absent) with owners, modes, times, links, hard links,
- * ACLs, extended attributes, device nodes and holes. Links are copied, never followed.
+ * Content of folder `source` into the new or empty folder `target` with owners, modes, times, links, hard links, ACLs,
+ * extended attributes, device nodes and holes. Links are copied, never followed; other mounts are left out.
  */
 export async function copyTree(source: string, target: string, options: CopyTreeOptions = {}): Promise<void> {
   await mkdir(target, { recursive: true });
-  const limits = { timeout: 24 * 3_600_000, ...(options.signal === undefined ? {} : { signal: options.signal }) };
+  const limits = { timeout: DAY, ...(options.signal === undefined ? {} : { signal: options.signal }) };
   if (options.live === true) {
-    // The size and the whole second of a file are not enough to call it unchanged.
-    const args = [
-      '-aHAXS',
-      '--modify-window=-1',
-      '--numeric-ids',
-      '--devices',
-      '--delete',
-      '--one-file-system',
-      '--',
-      `${source}/`,
-      target,
-    ];
-    await run('rsync', args, { ...limits, ok: [0, 24] });
+    await copyLive(source, target, limits);
     return;
   }
-  const args = ['-a', `--reflink=${options.reflink ?? 'auto'}`, '--sparse=auto', '-T'];
-  if (options.oneFileSystem !== false) args.push('-x');
+  const args = ['-a', `--reflink=${options.reflink ?? 'auto'}`, '--sparse=auto', '-T', '-x'];
   await run('cp', [...args, '--', source, target], limits);
+}
+
+/** GNU tar walks by descriptors (openat, no links followed), which cp and rsync do not. */
+async function copyLive(source: string, target: string, limits: RunStreamOptions): Promise<void> {
+  const attributes = ['--numeric-owner', '--acls', '--xattrs', '--xattrs-include=*'];
+  const pack = ['--create', '--file=-', '--format=posix', '--sparse', '--one-file-system', ...attributes];
+  const unpack = [
+    '--extract',
+    '--file=-',
+    '--same-owner',
+    '--same-permissions',
+    '--delay-directory-restore',
+    ...attributes,
+  ];
+  await runStream('tar', [...pack, '--warning=no-file-ignored', '.'], {
+    ...limits,
+    cwd: source,
+    ok: [0, 1], // 1: a file changed or vanished while it was read
+    stdout: async (stdin) => {
+      await runStream('tar', unpack, { ...limits, cwd: target, stdin });
+    },
+  });
+}
+
+/** Makes folder `target` hold what `source` holds, copying only what differs. Nobody may change the source meanwhile. */
+export async function mirrorTree(source: string, target: string, signal?: AbortSignal): Promise<void> {
+  // The size and the whole second of a file are not enough to call it unchanged.
+  const args = ['-aHAXS', '--modify-window=-1', '--numeric-ids', '--devices', '--delete', '--one-file-system'];
+  await run('rsync', [...args, '--', `${source}/`, target], {
+    timeout: DAY,
+    ...(signal === undefined ? {} : { signal }),
+  });
 }
 
 /** One regular file with its holes, sharing blocks where the file system can. */
@@ -281,6 +304,6 @@ export async function copyFile(
   target: string,
   options: Pick<CopyTreeOptions, 'signal'> = {},
 ): Promise<void> {
-  const limits = { timeout: 24 * 3_600_000, ...(options.signal === undefined ? {} : { signal: options.signal }) };
+  const limits = { timeout: DAY, ...(options.signal === undefined ? {} : { signal: options.signal }) };
   await run('cp', ['-a', '--reflink=auto', '--sparse=always', '-T', '--', source, target], limits);
 }

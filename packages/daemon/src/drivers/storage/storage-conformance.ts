@@ -225,6 +225,9 @@ export function describeStorageDriver(name: string, target: ConformanceTarget): 
       it('copy a root that is in use', async () => {
         const { path } = await pool.roots.mount(volume, options());
         await writeFile(join(path, 'state'), 'live');
+        await rm(join(path, 'srv'), { recursive: true });
+        await mkdir(join(path, 'srv'));
+        await writeFile(join(path, 'srv/fresh'), 'x');
         await pool.snapshots.create(volume, 'live', { running: true });
         await writeFile(join(path, 'state'), 'later');
         expect(await readFile(join(path, 'state'), 'utf8')).toBe('later');
@@ -234,6 +237,7 @@ export function describeStorageDriver(name: string, target: ConformanceTarget): 
       it('come back, each to its own content', async () => {
         await pool.snapshots.restore(volume, 'live');
         expect(await read(volume, 'state')).toBe('live');
+        expect(await withRoot(volume, (path) => readdir(join(path, 'srv')))).toEqual(['fresh']);
         await pool.snapshots.restore(volume, 's1');
         expect(await read(volume, 'state')).toBe('one');
         expect(await read(volume, 'etc/hostname')).toBe('image');

@@ -204,7 +204,7 @@ export class InstanceStorageService implements InstanceStorage {
   async removeTemporaries(): Promise<void> {
     const { volumes, live } = this.#options;
     for (const { value } of volumes.list()) {
-      if (value.type !== 'container' && value.type !== 'virtual-machine') continue;
+      if (value.type === 'image') continue;
       if (live.failure(value.pool) !== undefined) continue;
       const pool = await live.use(value.pool);
       const names = await pool.snapshots.list(refOf(value)).catch((): string[] => []);

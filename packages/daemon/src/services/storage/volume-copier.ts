@@ -1,3 +1,4 @@
+import type { Ids } from '../../core/ids.ts';
 import { UndoStack } from '../../core/undo-stack.ts';
 import type {
   CopyOptions,
@@ -7,7 +8,7 @@ import type {
   StoragePool,
   VolumeRef,
 } from '../../drivers/storage/contract.ts';
-import type { CopyTree } from './root-transfer.ts';
+import { type CopyTree, TEMPORARY_PREFIX } from './root-transfer.ts';
 
 /** One file with its holes. */
 export type CopyFile = (
@@ -31,10 +32,12 @@ const plain: RootOptions = { idRange: undefined, clone: 'auto', nesting: false }
 export class VolumeCopier {
   readonly #copyTree: CopyTree;
   readonly #copyFile: CopyFile;
+  readonly #ids: Ids;
 
-  constructor(options: { copyTree: CopyTree; copyFile: CopyFile }) {
+  constructor(options: { copyTree: CopyTree; copyFile: CopyFile; ids: Ids }) {
     this.#copyTree = options.copyTree;
     this.#copyFile = options.copyFile;
+    this.#ids = options.ids;
   }
 
   async copy(copy: VolumeCopy, options: Omit<CopyOptions, 'snapshots'>): Promise<void> {
@@ -80,9 +83,17 @@ export class VolumeCopier {
     }
   }
 
+  /** A snapshot that lives as long as the copy: guests may write to the source, or get it, meanwhile. */
   async #withHead(copy: VolumeCopy, use: (path: string) => Promise<void>): Promise<void> {
-    if ('snapshot' in copy.source) return this.#withSnapshot(copy, copy.source.snapshot, use);
-    await use(await copy.from.volumes.mount(copy.source));
+    const { from, source } = copy;
+    if ('snapshot' in source) return this.#withSnapshot(copy, source.snapshot, use);
+    const name = `${TEMPORARY_PREFIX}${this.#ids.secret(6)}`;
+    await from.snapshots.create(source, name, { running: true });
+    try {
+      await this.#withSnapshot(copy, name, use);
+    } finally {
+      await from.snapshots.delete(source, name);
+    }
   }
 
   async #create(path: string, { to, target }: VolumeCopy, { signal }: ProgressOptions): Promise<void> {

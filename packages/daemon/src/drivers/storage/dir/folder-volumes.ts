@@ -41,7 +41,8 @@ export class FolderVolumes implements Volumes {
       for (const name of options.snapshots ?? []) {
         await this.#copyFolder(snapshotPath(path, source, name), snapshotPath(path, target, name), options);
       }
-      await this.#copyFolder(from, volumePath(path, target), options);
+      // A guest may get the volume at any moment; only what is frozen may be copied by name.
+      await this.#copyFolder(from, volumePath(path, target), { ...options, live: !isSnapshot(source) });
     });
   }
 
@@ -93,11 +94,11 @@ export class FolderVolumes implements Volumes {
     await truncate(path, size);
   }
 
-  createSnapshot(volume: VolumeRef, snapshot: string, running: boolean): Promise<void> {
+  createSnapshot(volume: VolumeRef, snapshot: string): Promise<void> {
     return this.#exclusive([volume], async () => {
       const target = snapshotPath(this.#dir.path, volume, snapshot);
       if (await pathExists(target)) throw errors.conflict(`Snapshot "${snapshot}" already exists`);
-      await this.#copyFolder(volumePath(this.#dir.path, volume), target, { live: running });
+      await this.#copyFolder(volumePath(this.#dir.path, volume), target, { live: true });
     });
   }
 

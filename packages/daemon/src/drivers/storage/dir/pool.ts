@@ -146,9 +146,7 @@ function volumesOf(dir: DirContext, roots: DirRoots, folders: FolderVolumes): Vo
 function snapshotsOf(roots: DirRootSnapshots, folders: FolderVolumes): Snapshots {
   return {
     create: (volume, name, options) =>
-      isRootVolume(volume)
-        ? roots.create(volume, name, options)
-        : folders.createSnapshot(volume, name, options.running),
+      isRootVolume(volume) ? roots.create(volume, name, options) : folders.createSnapshot(volume, name),
     list: (volume) => (isRootVolume(volume) ? roots.list(volume) : folders.listSnapshots(volume)),
     rename: (volume, name, newName) =>
       isRootVolume(volume) ? roots.rename(volume, name, newName) : folders.renameSnapshot(volume, name, newName),
