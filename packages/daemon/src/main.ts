@@ -2,6 +2,12 @@
 import { enableCompileCache } from 'node:module';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { setFlagsFromString } from 'node:v8';
+
+// A daemon is mostly idle: a young generation of 1 MB that does not grow costs it no measurable rate and saves some
+// 40 MB after an upload or a burst of requests. It must be set before the heap grows.
+setFlagsFromString('--semi-space-growth-factor=1');
+setFlagsFromString('--max-semi-space-size=1');
 
 const USAGE = `Usage: keelsond [options]             runs the daemon
        keelsond waitready [options]   waits until the daemon answers
