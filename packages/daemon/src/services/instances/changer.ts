@@ -2,6 +2,7 @@ import type { InstancePut } from '@keelson/api';
 import { isTrue } from '@keelson/api';
 import { errors } from '../../core/errors.ts';
 import type { Precondition } from '../../core/precondition.ts';
+import { setDevices, setValues } from '../../core/set-values.ts';
 import { UndoStack } from '../../core/undo-stack.ts';
 import type { NicSpec } from '../../drivers/instance/contract.ts';
 import type { InstanceRecord, InstanceType } from '../../state/records/instance.ts';
@@ -9,6 +10,7 @@ import type { ProfileRecord } from '../../state/records/profile.ts';
 import type { StartedOperation } from '../operations/contract.ts';
 import { type By, type InstanceContext, idOf } from './context.ts';
 import { prefixed } from './draft.ts';
+import { missingSource } from './guest-devices.ts';
 import { type ChangePlan, checkProtected, type Effective, planChange } from './plan/changes.ts';
 import { isRootDisk } from './plan/expand.ts';
 import { idMapText } from './plan/idmap.ts';
@@ -84,6 +86,11 @@ export class InstanceChanger {
     const before = this.#context.expand(record);
     const after = this.#context.expand(wanted);
     const plan = planChange(before, after);
+    const touched = [...plan.devices.added, ...plan.devices.updated].map(
+      (name) => [name, after.devices[name] ?? {}] as const,
+    );
+    const missing = await missingSource(Object.fromEntries(touched));
+    if (missing !== undefined) throw errors.badRequest(missing);
     rules.checkDevices(record.project, after.devices);
     this.#context.deps.guard.checkInstance(wanted);
     await this.#apply(this.#settle(wanted, before, after, plan), { before, after, plan });
@@ -270,9 +277,9 @@ function replaced(current: InstanceRecord, body: InstancePut): InstanceRecord {
     ...current,
     architecture:
       body.architecture === undefined || body.architecture === '' ? current.architecture : body.architecture,
-    config: body.config ?? {},
+    config: setValues(body.config ?? {}),
     description: body.description ?? '',
-    devices: body.devices ?? {},
+    devices: setDevices(body.devices ?? {}),
     ephemeral: body.ephemeral ?? false,
     profiles: body.profiles ?? ['default'],
   };
@@ -283,9 +290,9 @@ function merged(current: InstanceRecord, body: InstancePut): InstanceRecord {
     ...current,
     architecture:
       body.architecture === undefined || body.architecture === '' ? current.architecture : body.architecture,
-    config: { ...current.config, ...body.config },
+    config: setValues({ ...current.config, ...body.config }),
     description: body.description ?? current.description,
-    devices: { ...current.devices, ...body.devices },
+    devices: setDevices({ ...current.devices, ...body.devices }),
     ephemeral: body.ephemeral ?? current.ephemeral,
     profiles: body.profiles ?? current.profiles,
   };

@@ -10,6 +10,8 @@ import { type By, type InstanceContext, idOf } from './context.ts';
 import { CopySource } from './copy-source.ts';
 import { type Draft, draftInstance, RECORD_FAILURE } from './draft.ts';
 import { type CreateIntent, INTENTS } from './intents.ts';
+import { missingSource } from './guest-devices.ts';
+import { typeLimits } from './plan/instance-types.ts';
 import { checkInstanceName, generateName } from './plan/names.ts';
 import type { InstanceRemover } from './remover.ts';
 
@@ -29,8 +31,9 @@ export class InstanceCreator {
   }
 
   /** `POST /1.0/instances`. @throws bad-request, not-found before an operation is made. */
-  async create(project: string, body: InstancesPost, by: By = {}): Promise<StartedOperation> {
-    const type = typeOf(body.type);
+  async create(project: string, wanted: InstancesPost, by: By = {}): Promise<StartedOperation> {
+    const type = typeOf(wanted.type);
+    const body = { ...wanted, config: { ...typeLimits(wanted.instance_type ?? ''), ...wanted.config } };
     const source = body.source ?? {};
     const name = this.#nameOf(project, body);
     this.#checkProfiles(project, body.profiles);
@@ -124,6 +127,7 @@ export class InstanceCreator {
       throw errors.badRequest(`${RECORD_FAILURE}This "instances" entry already exists`);
     const root = this.#context.rootVolume(record);
     const data: CreateIntent = { project: record.project, name: record.name, root };
+    await this.#checkSources(record);
     const intent = await deps.intents.begin(INTENTS.create, data);
     await using undo = new UndoStack((error) => deps.log.error('Undoing a create failed', { instance: id, error }));
     undo.add(() => deps.intents.end(intent));
@@ -136,6 +140,12 @@ export class InstanceCreator {
       context: { location: 'none', 'storage-pool': record.pool, type: record.type },
     });
     await this.#remover.refreshReservations(this.#context.expand(record).devices);
+  }
+
+  async #checkSources(record: InstanceRecord): Promise<void> {
+    const missing = await missingSource(this.#context.expand(record).devices);
+    if (missing === undefined) return;
+    throw errors.badRequest(`${RECORD_FAILURE}Failed initialising instance: ${missing}`);
   }
 
   #nameOf(project: string, body: InstancesPost): string {
@@ -203,7 +213,10 @@ export function progressOf(operation: OperationContext): {
 } {
   return {
     signal: operation.signal,
-    onProgress: ({ stage, bytes, percent }) =>
-      operation.progress(stage, percent === undefined ? { bytes } : { bytes, percent }),
+    onProgress: ({ stage, bytes, percent }) => {
+      if (bytes === 0 && percent === undefined) return;
+      const name = stage === 'unpack' ? 'create_instance_from_image_unpack' : stage;
+      operation.progress(name, percent === undefined ? { bytes } : { bytes, percent });
+    },
   };
 }

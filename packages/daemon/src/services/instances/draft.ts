@@ -1,5 +1,6 @@
 import type { InstancePut } from '@keelson/api';
 import { errors, isKeelsonError } from '../../core/errors.ts';
+import { setDevices, setValues } from '../../core/set-values.ts';
 import type { InstanceMetadataRecord } from '../../state/records/instance-metadata.ts';
 import type { InstanceRecord, InstanceType } from '../../state/records/instance.ts';
 import { type InstanceContext, NEVER_USED } from './context.ts';
@@ -40,8 +41,8 @@ export function draftInstance(context: InstanceContext, request: DraftRequest): 
   const profiles = body.profiles ?? request.sourceProfiles ?? ['default'];
   if (new Set(profiles).size !== profiles.length)
     throw errors.badRequest(`${RECORD_FAILURE}Duplicate profile found in request`);
-  const devices = { ...request.sourceDevices, ...body.devices };
-  const config = { ...request.sourceConfig, ...body.config };
+  const devices = setDevices({ ...request.sourceDevices, ...body.devices });
+  const config = setValues({ ...request.sourceConfig, ...body.config });
   const base = {
     project,
     name,

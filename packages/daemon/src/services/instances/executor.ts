@@ -37,7 +37,9 @@ export class InstanceExecutor {
   ): StartedOperation {
     const record = this.#running(project, name, options.type);
     const config = this.#context.expand(record).config;
-    const interactive = body.interactive === true;
+    if (body.command.length === 0) throw errors.badRequest('No command given');
+    // A terminal needs somebody in front of it.
+    const interactive = body.interactive === true && body['wait-for-websocket'] === true;
     const user = body.user ?? 0;
     const environment = execEnvironment(config, body.environment ?? {}, user);
     const spec: ExecSpec = {

@@ -131,3 +131,19 @@ function minor(device: number): number {
   const wide = BigInt(device);
   return Number((wide & 0xffn) | ((wide >> 12n) & 0xffffff00n));
 }
+
+/** What to say of the first required disk whose source is not on this host; undefined when all are. */
+export async function missingSource(devices: Readonly<Record<string, Device>>): Promise<string | undefined> {
+  for (const [name, device] of Object.entries(devices)) {
+    if (device['type'] !== 'disk' || isRootDisk(device) || !isRequired(device)) continue;
+    const source = diskSource(device);
+    if (
+      source.kind !== 'path' ||
+      !source.path.startsWith('/') ||
+      (await stat(source.path).catch(() => undefined)) !== undefined
+    )
+      continue;
+    return `Failed add validation for device "${name}": Missing source path "${source.path}" for disk "${name}"`;
+  }
+  return undefined;
+}

@@ -54,7 +54,10 @@ export class InstanceLogService {
     try {
       return await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
     } catch (error) {
-      throw (error as NodeJS.ErrnoException).code === 'ENOENT' ? noLog(file) : error;
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+      // An instance that never started has this one too: `lxc info --show-log` asks for it.
+      if (file === 'lxc.log') return open('/dev/null', constants.O_RDONLY);
+      throw noLog(file);
     }
   }
 

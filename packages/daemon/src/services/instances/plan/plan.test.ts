@@ -5,6 +5,7 @@ import { checkSupported, diffDevices, planMount, planUnixDevice, startOrder } fr
 import { execEnvironment } from './exec-environment.ts';
 import { expandConfig, expandDevices, rootDisk } from './expand.ts';
 import { idMapText, parseIdMap, planIdMap } from './idmap.ts';
+import { typeLimits } from './instance-types.ts';
 import { planLimits } from './limits.ts';
 import { checkInstanceName, generateName } from './names.ts';
 import { nextSnapshotName } from './snapshot-names.ts';
@@ -303,5 +304,15 @@ describe('commands and snapshots', () => {
     expect(nextSnapshotName("{{ creation_date|date:'2006-01-02' }}", [], now)).toBe('2026-11-22');
     expect(nextSnapshotName('{{ creation_date|date:"2006-01-02" }}', ['2026-11-22'], now)).toBe('2026-11-22-0');
     expect(nextSnapshotName('{{ include "/etc/passwd" }}', [], now)).toBe('{{-include-"-etc-passwd"-}}');
+  });
+});
+
+describe('instance types', () => {
+  it('become limits', () => {
+    expect(typeLimits('')).toEqual({});
+    expect(typeLimits('c2-m0.5')).toEqual({ 'limits.cpu': '2', 'limits.memory': '512MiB' });
+    expect(typeLimits('c1')).toEqual({ 'limits.cpu': '1' });
+    expect(() => typeLimits('t2.micro')).toThrow("Provided instance type doesn't exist: t2.micro");
+    expect(() => typeLimits('-')).toThrow("doesn't exist");
   });
 });
