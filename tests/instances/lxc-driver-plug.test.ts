@@ -58,6 +58,21 @@ describe.skipIf(!host.ok)(named('lxc driver: devices, limits and counters', host
     expect(existsSync(`/sys/class/net/${first.hostName}`)).toBe(false);
   });
 
+  it('takes only a host name that is free, or that a crash left behind', async () => {
+    const taken = nic('eth5', '00:16:3e:00:00:05');
+    await expect(lxc.driver.start(lxc.spec('name', { nics: [{ ...taken, hostName: subnet.bridge }] }))).rejects.toThrow(
+      `"${subnet.bridge}" is in use`,
+    );
+    expect(existsSync(`/sys/class/net/${subnet.bridge}`)).toBe(true);
+    await command('ip', ['link', 'add', taken.hostName, 'type', 'veth', 'peer', 'name', `${taken.hostName}p`]);
+    await lxc.driver.start(lxc.spec('name', { nics: [taken] }));
+    await lxc.driver.start(lxc.spec('other'));
+    await expect(lxc.driver.attachNic(ref('other'), taken)).rejects.toThrow('is in use');
+    expect(await sh('name', 'ls /sys/class/net')).toContain('eth5');
+    await lxc.driver.kill(ref('other'));
+    await lxc.driver.kill(ref('name'));
+  });
+
   it('mounts folders and files at the start', async () => {
     const source = join(lxc.state, "share #1 \\ it's");
     mkdirSync(source);

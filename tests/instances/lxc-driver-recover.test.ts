@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { named, until } from '@keelson/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { commandLine, identify, listProcesses } from '../../packages/daemon/src/host/proc.ts';
+import { commandLine, identify, isOfThisHost, listProcesses } from '../../packages/daemon/src/host/proc.ts';
 import { host, LxcHarness, ref } from './lxc-harness.ts';
 
 describe.skipIf(!host.ok)(named('lxc driver: after a crash', host), () => {
@@ -79,15 +79,15 @@ describe.skipIf(!host.ok)(named('lxc driver: after a crash', host), () => {
 
   it('does not believe a process of a guest that looks like a monitor', async () => {
     const { pid } = await lxc.driver.start(lxc.spec('c1'));
-    const title = `[lxc monitor] ${lxc.lxcPath} fake`;
-    const spec = { command: ['sh', '-c', `exec -a '${title}' sleep 100`], environment: {}, user: 0, group: 0, cwd: '' };
-    const fake = await lxc.driver.exec(ref('c1'), { ...spec, terminal: undefined });
-    await until('the impostor', () => listProcesses().some((one) => commandLine(one)[0] === title));
+    const title = `[lxc monitor] ${lxc.lxcPath} fake/sleep`; // busybox goes by what follows the last slash
+    await lxc.exec('c1', ['sh', '-c', `(exec -a '${title}' sleep 100) <&- >/dev/null 2>&1 &`]);
+    const found = () => listProcesses().find((one) => commandLine(one)[0] === title && !isOfThisHost(one));
+    const impostor = await until('the impostor', found);
     const driver = await lxc.restartDriver();
-    await driver.recover([ref('c1'), ref('fake')]);
-    expect(driver.state('fake').status).toBe('Stopped');
+    await driver.recover([ref('c1'), ref('fake/sleep')]);
+    expect(driver.state('fake/sleep').status).toBe('Stopped');
+    expect(identify(impostor)).toBeDefined();
     expect(driver.state('c1').pid).toBe(pid);
     await driver.kill(ref('c1'));
-    await fake.dispose();
   });
 });

@@ -9,7 +9,7 @@ import type { MountSpec, NicSpec, UnixDeviceSpec } from '../contract.ts';
 import { checkNic, deviceRule } from './config.ts';
 import type { LxcFiles } from './files.ts';
 import type { Guest } from './guests.ts';
-import { interfaceExists } from './leftovers.ts';
+import { claimInterface, removeInterfaces } from './leftovers.ts';
 import { makeDeviceFile } from './start.ts';
 
 /** Devices into and out of running guests. */
@@ -24,8 +24,9 @@ export class HotPlug {
 
   async attachNic(guest: Guest, nic: NicSpec): Promise<void> {
     checkNic(nic);
+    if (nic.kind === 'veth') await claimInterface(nic.hostName);
     await ipBatch(attachCommands(nic, guest.init.pid)).catch(async (error: unknown) => {
-      if (nic.kind === 'veth' && interfaceExists(nic.hostName)) await ipBatch([['link', 'del', 'dev', nic.hostName]]);
+      if (nic.kind === 'veth') await removeInterfaces([nic.hostName]);
       throw errors.badRequest(`Cannot plug nic "${nic.device}" into the running instance`, error);
     });
     guest.hotPlugged.nics.set(nic.device, nic);
@@ -35,7 +36,7 @@ export class HotPlug {
     guest.hotPlugged.nics.delete(nic.device);
     checkNic(nic);
     if (nic.kind === 'veth') {
-      if (interfaceExists(nic.hostName)) await ipBatch([['link', 'del', 'dev', nic.hostName]]);
+      await removeInterfaces([nic.hostName]);
     } else if (nic.kind === 'phys') {
       await ipInNamespace(guest.init.pid, [
         'link',

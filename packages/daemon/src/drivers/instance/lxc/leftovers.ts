@@ -1,8 +1,10 @@
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import { errors } from '../../../core/errors.ts';
 import { Cgroup, type CgroupLayout } from '../../../host/cgroup.ts';
 import { identify, sendSignal, waitForEnd } from '../../../host/proc.ts';
 import { ipBatch } from '../../../host/tools/ip.ts';
+import { linkDetails } from '../../../host/tools/ip-namespace.ts';
 import type { LxcFiles } from './files.ts';
 
 const SIGKILL = 9;
@@ -27,13 +29,39 @@ async function endProcesses(cgroup: Cgroup): Promise<void> {
   }
 }
 
-/** Removes host ends of veth pairs that are still there. */
+/** Removes host ends of veth pairs that are still there; an interface of another kind is not ours. */
 export async function removeInterfaces(names: readonly string[]): Promise<void> {
   for (const name of names.filter(interfaceExists)) {
-    await ipBatch([['link', 'del', 'dev', name]]).catch((error: unknown) => {
-      if (interfaceExists(name)) throw error;
-    });
+    if ((await pairOf(name))?.kind === 'veth') await removePair(name);
   }
+}
+
+async function removePair(name: string): Promise<void> {
+  await ipBatch([['link', 'del', 'dev', name]]).catch((error: unknown) => {
+    if (interfaceExists(name)) throw error;
+  });
+}
+
+const TAKEN_MS = 2_000;
+
+/**
+ * Makes the name free for a new veth pair. A pair whose guest end never left the host is what a crash left behind;
+ * one whose guest is just going vanishes by itself. @throws bad-request when something else has the name.
+ */
+export async function claimInterface(name: string): Promise<void> {
+  const deadline = performance.now() + TAKEN_MS;
+  while (interfaceExists(name)) {
+    const pair = await pairOf(name);
+    if (pair?.kind === 'veth' && pair.peerIsHere) await removePair(name);
+    else if (pair !== undefined && (pair.kind !== 'veth' || performance.now() > deadline))
+      throw errors.badRequest(`The host interface name "${name}" is in use`);
+    else await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+async function pairOf(name: string): Promise<{ kind: string; peerIsHere: boolean } | undefined> {
+  const found = await linkDetails(name);
+  return found === undefined ? undefined : { kind: found.kind, peerIsHere: found.peer !== undefined };
 }
 
 export function interfaceExists(name: string): boolean {

@@ -23,7 +23,7 @@ import { LxcFiles } from './files.ts';
 import { type Guest, GuestTable } from './guests.ts';
 import { readHostFacts } from './host-facts.ts';
 import { HotPlug } from './hotplug.ts';
-import { configuredInterfaces, removeCgroups, removeInterfaces } from './leftovers.ts';
+import { claimInterface, configuredInterfaces, removeCgroups, removeInterfaces } from './leftovers.ts';
 import { applyLimits } from './live-limits.ts';
 import { Lxcfs } from './lxcfs.ts';
 import { guestMetrics } from './metrics.ts';
@@ -81,7 +81,7 @@ export class LxcDriver implements InstanceDriver {
     await mkdir(spec.logDir, { recursive: true, mode: 0o700 });
     await this.#table.discardEvents(spec.key);
     await removeCgroups(this.#layout, this.#files, spec.key);
-    await removeInterfaces(spec.nics.filter((nic) => nic.kind === 'veth').map((nic) => nic.hostName));
+    for (const nic of spec.nics) if (nic.kind === 'veth') await claimInterface(nic.hostName);
     await writeGuestFiles(this.#files, spec, readHostFacts(this.#layout, lxcfs));
     const timeoutMs = this.#options.startTimeoutMs ?? 60_000;
     try {
