@@ -14,6 +14,7 @@ import { TrustStore } from '../services/certificates/trust-store.ts';
 import { EventService } from '../services/events/event-service.ts';
 import type { ImageVolumes } from '../services/images/ports.ts';
 import type { InstanceService } from '../services/instances/instance-service.ts';
+import { effectiveProject } from '../services/projects/scope.ts';
 import type { Store } from '../state/store.ts';
 import { certificatesVertical } from './certificates.ts';
 import { openFoundations, type Foundations } from './foundations.ts';
@@ -147,7 +148,14 @@ function openFront(
 ): { door: FrontDoor; https: HttpsListener; unix: UnixListener } {
   const bound = verticals.flatMap(({ routes }) => routes);
   const bindings = [...bound, ...unboundRoutes(bound)];
-  const door = new FrontDoor({ bindings, projects: { exists: projectExists }, log });
+  const door = new FrontDoor({
+    bindings,
+    projects: {
+      exists: projectExists,
+      homeOf: (project, feature) => effectiveProject(records.projects, project, feature),
+    },
+    log,
+  });
   const trust = new TrustStore(records.certificates, () => clock.now());
   return {
     door,

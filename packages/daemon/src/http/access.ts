@@ -5,7 +5,19 @@ import { isAdmin, mayUseProject, type Caller } from '../services/certificates/ca
 /** What the front door knows about projects. */
 export interface ProjectLookup {
   exists(project: string): boolean;
+  /** The project that holds the objects of a feature for `project`: itself, or `default`. */
+  homeOf(project: string, feature: SharedFeature): string;
 }
+
+/** Objects that a project may share with `default` instead of having its own (`features.*`). */
+export type SharedFeature = 'images' | 'profiles' | 'networks' | 'storage.volumes';
+
+const SHARED: readonly (readonly [path: RegExp, feature: SharedFeature])[] = [
+  [/^\/1\.0\/images(\/|$)/, 'images'],
+  [/^\/1\.0\/profiles(\/|$)/, 'profiles'],
+  [/^\/1\.0\/networks(\/|$)/, 'networks'],
+  [/^\/1\.0\/storage-pools\/:pool\/volumes(\/|$)/, 'storage.volumes'],
+];
 
 const forbidden = (): KeelsonError => errors.unauthorized('not authorized');
 
@@ -30,6 +42,13 @@ export function checkAccess(
   if (!projects.exists(scope.project)) {
     throw errors.notFound(`Failed loading project "${scope.project}": Project not found`);
   }
+  if (caller.kind === 'restricted' && route.method !== 'GET') checkHome(route, caller, scope.project, projects);
+}
+
+/** What a project shares with another one is read there; only who may use that one too may change it. */
+function checkHome(route: RouteDefinition, caller: Caller, project: string, projects: ProjectLookup): void {
+  const feature = SHARED.find(([path]) => path.test(route.path))?.[1];
+  if (feature !== undefined && !mayUseProject(caller, projects.homeOf(project, feature))) throw forbidden();
 }
 
 /** The part of a request's query that decides which projects it touches. */

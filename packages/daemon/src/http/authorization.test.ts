@@ -112,3 +112,40 @@ describe('what an open endpoint tells', () => {
     expect([status, body.metadata]).toEqual([200, {}]);
   });
 });
+
+describe('what a project shares with the default one', () => {
+  const shared = { 'features.images': 'false', 'features.profiles': 'false', 'features.storage.volumes': 'false' };
+  const own = { 'features.profiles': 'true' };
+  beforeAll(async () => {
+    await api.request('POST', '/1.0/projects', { name: 'sharing', config: shared });
+    await api.request('POST', '/1.0/projects', { name: 'owning', config: own });
+  });
+
+  test.each([
+    ['POST', '/1.0/profiles', { name: 'evil' }],
+    ['PATCH', '/1.0/profiles/default', { config: { 'security.privileged': 'true' } }],
+    ['PUT', '/1.0/profiles/default', {}],
+    ['DELETE', '/1.0/profiles/nope', undefined],
+    ['POST', '/1.0/images', { source: { type: 'instance', name: 'x' } }],
+    ['DELETE', '/1.0/images/abcdef', undefined],
+    ['POST', '/1.0/images/aliases', { name: 'a', target: 'b' }],
+    ['POST', '/1.0/networks', { name: 'evil0' }],
+    ['PATCH', '/1.0/networks/evil0', { config: { 'raw.dnsmasq': 'dhcp-script=/bin/false' } }],
+    ['POST', '/1.0/storage-pools/p/volumes/custom', { name: 'v' }],
+    ['DELETE', '/1.0/storage-pools/p/volumes/custom/v', undefined],
+  ])('is not changed by who may only use the sharing one: %s %s', async (method, path, body) => {
+    const socket = await api.as('restricted', ['sharing']);
+    const { status } = await request(socket, method, `${path}?project=sharing`, body);
+    expect(status).toBe(403);
+  });
+
+  test('is read by them', async () => {
+    const socket = await api.as('restricted', ['sharing']);
+    expect((await request(socket, 'GET', '/1.0/profiles/default?project=sharing')).status).toBe(200);
+  });
+
+  test('what a project has of its own is changed by who may use it', async () => {
+    const socket = await api.as('restricted', ['owning']);
+    expect((await request(socket, 'POST', '/1.0/profiles?project=owning', { name: 'mine' })).status).toBe(201);
+  });
+});
