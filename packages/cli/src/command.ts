@@ -52,6 +52,17 @@ export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
+/** A failure with an exit code of its own. */
+export class ExitError extends Error {
+  override readonly name = 'ExitError';
+  readonly exitCode: number;
+
+  constructor(message: string, exitCode: number) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
+
 /** `key=value` words as an object. @throws UsageError */
 export function keyValues(words: readonly string[]): Record<string, string> {
   const result: Record<string, string> = {};

@@ -1,4 +1,5 @@
 import { Command as Commander, InvalidArgumentError } from 'commander';
+import { parseArgs } from 'node:util';
 import { type Command, type Option, type Parsed, UsageError } from './command.ts';
 import { Context } from './context.ts';
 import { type Format, FORMATS } from './output/format.ts';
@@ -40,7 +41,8 @@ function add(program: Commander, command: Command, options: ProgramOptions): voi
     const text = `${name}${rest ? '...' : ''}`;
     own.argument(optional ? `[${text}]` : `<${text}>`, summary);
   }
-  own.option('-f, --format <form>', `one of ${FORMATS.join(', ')}`, parseFormat);
+  const short = command.options?.some((option) => option.short === 'f') ? '' : '-f, ';
+  own.option(`${short}--format <form>`, `one of ${FORMATS.join(', ')}`, parseFormat);
   for (const option of command.options ?? []) addOption(own, option);
   if (command.passThrough) own.passThroughOptions();
   if (command.examples !== undefined)
@@ -85,8 +87,8 @@ function parseFormat(text: string): Format {
 
 function parsed(command: Command, given: readonly unknown[], local: Readonly<Record<string, unknown>>): Parsed {
   const values = new Map((command.args ?? []).map(({ name }, index) => [name, given[index]]));
-  const option = (name: string): unknown =>
-    local[name.replaceAll(/-(.)/g, (_, letter: string) => letter.toUpperCase())];
+  const late = command.passThrough ? lateOptions(command, values) : {};
+  const option = (name: string): unknown => late[name] ?? valueOf(local, name);
   return {
     arg(name) {
       const value = values.get(name);
@@ -100,3 +102,43 @@ function parsed(command: Command, given: readonly unknown[], local: Readonly<Rec
     values: (name) => (option(name) as string[] | undefined) ?? [],
   };
 }
+
+/** Value of an option as commander keeps it: in camel case, and `--no-x` as `x: false`. */
+function valueOf(local: Readonly<Record<string, unknown>>, name: string): unknown {
+  const key = (text: string): string => text.replaceAll(/-(.)/g, (_, letter: string) => letter.toUpperCase());
+  return name.startsWith('no-') ? local[key(name.slice(3))] === false : local[key(name)];
+}
+
+/**
+ * Options between the first argument and the words to pass on: `exec c1 --user 1000 -- id -u`. What they leave
+ * becomes the rest argument; `--` ends them and is not passed on.
+ *
+ * @throws UsageError
+ */
+function lateOptions(command: Command, values: Map<string, unknown>): Record<string, unknown> {
+  const rest = command.args?.find((one) => one.rest)?.name ?? '';
+  const words = values.get(rest) as string[];
+  const known = command.options ?? [];
+  let end = 0;
+  for (; words[end]?.startsWith('-') === true && words[end] !== '--'; end++) {
+    const word = words[end] ?? '';
+    const option = known.find(({ name, short }) => word.split('=')[0] === `--${name}` || word === `-${short ?? ''}`);
+    if (option === undefined) throw new UsageError(`Unknown option ${word}; put -- before a command that begins so`);
+    if (option.value !== undefined && !word.includes('=')) end++;
+  }
+  const options = known.map(({ name, short, value, many }) => [
+    name,
+    {
+      type: value === undefined ? 'boolean' : 'string',
+      ...(short === undefined ? {} : { short }),
+      multiple: many ?? false,
+    },
+  ]);
+  const found = parseArgs({ args: words.slice(0, end), options: Object.fromEntries(options) as ParseOptions });
+  const passed = words.slice(words[end] === '--' ? end + 1 : end);
+  if (passed.length === 0) throw new UsageError(`Missing ${rest}`);
+  values.set(rest, passed);
+  return found.values;
+}
+
+type ParseOptions = Record<string, { type: 'boolean' | 'string'; short?: string; multiple: boolean }>;

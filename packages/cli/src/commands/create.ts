@@ -2,7 +2,7 @@ import type { InstancesPost } from '@keelson/api';
 import type { Instance } from '@keelson/client';
 import { type Command, defineCommand, keyValues, type Option, type Parsed, UsageError } from '../command.ts';
 import type { Context } from '../context.ts';
-import { splitRemote } from '../remotes.ts';
+import { remoteOf, splitRemote } from '../remotes.ts';
 
 const OPTIONS: readonly Option[] = [
   { name: 'config', short: 'c', value: 'key=value', many: true, summary: 'setting of the instance' },
@@ -52,13 +52,38 @@ async function sourceOf(
   if (word === undefined) return { type: 'none' };
   const image = splitRemote(word);
   if (image.remote !== '' && image.remote !== remote) {
-    const other = context.clientOf(image.remote);
-    return { type: 'image', mode: 'pull', server: other.endpoint, protocol: 'lxd', alias: image.name };
+    const other = remoteOf(image.remote);
+    const protocol = other.protocol ?? 'lxd';
+    if (protocol === 'lxd') return elsewhere(context, image);
+    return { type: 'image', mode: 'pull', server: other.address, protocol, alias: image.name };
   }
   const { client } = context.target(`${remote}${remote === '' ? '' : ':'}${image.name}`);
   const byFingerprint =
     /^[0-9a-f]{6,64}$/.test(image.name) && !(await client.images.exists(image.name, { alias: true }));
   return byFingerprint ? { type: 'image', fingerprint: image.name } : { type: 'image', alias: image.name };
+}
+
+/** An image of another server, which the server fetches itself. */
+async function elsewhere(
+  context: Context,
+  { remote, name }: { remote: string; name: string },
+): Promise<NonNullable<InstancesPost['source']>> {
+  const other = context.clientOf(remote);
+  const server = await other.server.get({ signal: context.signal });
+  if (!other.endpoint.startsWith('https:')) {
+    throw new UsageError(
+      `The remote "${remote}" is a local socket, which no other server can reach; copy the image with "keelson image export"`,
+    );
+  }
+  const certificate = 'environment' in server ? server.environment.certificate : undefined;
+  return {
+    type: 'image',
+    mode: 'pull',
+    server: other.endpoint,
+    protocol: 'lxd',
+    alias: name,
+    ...(certificate === undefined ? {} : { certificate }),
+  };
 }
 
 async function create(context: Context, parsed: Parsed, start: boolean): Promise<void> {

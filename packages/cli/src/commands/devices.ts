@@ -6,7 +6,7 @@ type Devices = Record<string, Record<string, string>>;
 /** An object with devices: an instance or a profile. */
 export interface WithDevices {
   devices: Devices;
-  save(): Promise<void>;
+  save(options: { readonly wait: boolean }): Promise<void>;
 }
 
 export interface DeviceOptions {
@@ -54,7 +54,7 @@ export function deviceCommands({ path, noun, find }: DeviceOptions): Command[] {
           ...object.devices,
           [key]: { type: parsed.arg('type'), ...keyValues(parsed.rest('settings')) },
         };
-        await object.save();
+        await object.save({ wait: true });
       },
     }),
     defineCommand({
@@ -67,7 +67,7 @@ export function deviceCommands({ path, noun, find }: DeviceOptions): Command[] {
         const current = object.devices[key];
         if (current === undefined) throw new UsageError(`There is no device "${key}"`);
         object.devices = { ...object.devices, [key]: { ...current, ...keyValues(parsed.rest('settings')) } };
-        await object.save();
+        await object.save({ wait: true });
       },
     }),
     defineCommand({
@@ -79,7 +79,7 @@ export function deviceCommands({ path, noun, find }: DeviceOptions): Command[] {
         const { [parsed.arg('device')]: gone, ...rest } = object.devices;
         if (gone === undefined) throw new UsageError(`There is no device "${parsed.arg('device')}"`);
         object.devices = rest;
-        await object.save();
+        await object.save({ wait: true });
       },
     }),
     defineCommand({

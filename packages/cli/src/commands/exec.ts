@@ -1,6 +1,7 @@
-import type { ExecProcess } from '@keelson/client';
-import { type Command, defineCommand, keyValues, type Option, type Parsed } from '../command.ts';
+import { APIException, type ExecProcess } from '@keelson/client';
+import { type Command, defineCommand, ExitError, keyValues, type Option, type Parsed, UsageError } from '../command.ts';
 import type { Context } from '../context.ts';
+import { attach, terminalSize } from '../output/terminal.ts';
 
 const OPTIONS: readonly Option[] = [
   { name: 'env', value: 'key=value', many: true, summary: 'variable of the command' },
@@ -11,59 +12,67 @@ const OPTIONS: readonly Option[] = [
   { name: 'no-terminal', short: 'T', summary: 'without a terminal' },
 ];
 
+const SIGINT = 2;
+const SIGTERM = 15;
+
+function idOf(parsed: Parsed, name: 'user' | 'group'): number | undefined {
+  const text = parsed.value(name);
+  if (text === undefined) return undefined;
+  if (!/^\d+$/.test(text)) throw new UsageError(`--${name} takes a number, not "${text}"`);
+  return Number(text);
+}
+
 async function run(context: Context, parsed: Parsed, command: readonly string[]): Promise<number> {
   const { client, name } = context.target(parsed.arg('instance'));
-  const instance = await client.instances.get(name);
-  const [cwd, user, group] = [parsed.value('cwd'), parsed.value('user'), parsed.value('group')];
-  const options = {
-    environment: {
-      ...(process.env['TERM'] === undefined ? {} : { TERM: process.env['TERM'] }),
-      ...keyValues(parsed.values('env')),
-    },
-    ...(cwd === undefined ? {} : { cwd }),
-    ...(user === undefined ? {} : { user: Number(user) }),
-    ...(group === undefined ? {} : { group: Number(group) }),
-  };
+  const instance = await client.instances.get(name, { signal: context.signal });
+  const [cwd, user, group] = [parsed.value('cwd'), idOf(parsed, 'user'), idOf(parsed, 'group')];
   const onTerminal = process.stdin.isTTY === true && process.stdout.isTTY === true;
-  if (parsed.flag('terminal') || (onTerminal && !parsed.flag('no-terminal'))) {
-    const size = { width: process.stdout.columns ?? 80, height: process.stdout.rows ?? 24 };
-    return attach(await instance.shell(command, { ...options, ...size }));
-  }
-  const stdin = process.stdin.isTTY ? undefined : process.stdin;
-  const running = await instance.exec(command, {
-    ...options,
-    ...(stdin === undefined ? {} : { stdin }),
-    signal: context.signal,
-  });
-  await Promise.all([pipe(running.stdout, process.stdout), pipe(running.stderr, process.stderr)]);
-  const code = await running.exited;
-  stdin?.destroy();
-  return code;
-}
-
-async function pipe(source: AsyncIterable<Uint8Array>, target: NodeJS.WriteStream): Promise<void> {
-  for await (const chunk of source) {
-    if (!target.write(chunk)) await new Promise((resolve) => target.once('drain', resolve));
-  }
-}
-
-/** Joins this terminal and the guest's until the command ends. */
-async function attach(running: ExecProcess): Promise<number> {
-  const { stdin, stdout } = process;
-  const resize = (): void => running.resize(stdout.columns ?? 80, stdout.rows ?? 24);
-  const type = (data: Buffer): void => void running.write(data);
-  if (stdin.isTTY) stdin.setRawMode(true);
-  stdin.on('data', type);
-  stdin.resume();
-  stdout.on('resize', resize);
+  const interactive = parsed.flag('terminal') || (onTerminal && !parsed.flag('no-terminal'));
+  const term = interactive ? process.env['TERM'] : undefined;
+  const options = {
+    environment: { ...(term === undefined ? {} : { TERM: term }), ...keyValues(parsed.values('env')) },
+    ...(cwd === undefined ? {} : { cwd }),
+    ...(user === undefined ? {} : { user }),
+    ...(group === undefined ? {} : { group }),
+  };
   try {
-    await pipe(running.stdout, stdout);
+    if (interactive) return await attach(await instance.shell(command, { ...options, ...terminalSize() }));
+    return await piped(await instance.exec(command, { ...options, stdin: process.stdin }), context.signal);
+  } catch (error) {
+    throw cannotRun(error, command[0] ?? '', name) ?? error;
+  }
+}
+
+/** A command that the guest cannot run, with the exit code that a shell gives it; undefined for other failures. */
+function cannotRun(error: unknown, command: string, instance: string): ExitError | undefined {
+  if (!(error instanceof APIException)) return undefined;
+  const where = `instance "${instance}"`;
+  if (error.message.startsWith('Command not found'))
+    return new ExitError(`There is no command "${command}" in ${where}`, 127);
+  if (!error.message.startsWith('Command not executable')) return undefined;
+  return new ExitError(`"${command}" cannot be executed in ${where}`, 126);
+}
+
+/** Copies the streams until the command ends. Ctrl-C and a request to end are the command's to answer. */
+async function piped(running: ExecProcess, interrupted: AbortSignal): Promise<number> {
+  const interrupt = (): void => running.kill(SIGINT);
+  const terminate = (): void => running.kill(SIGTERM);
+  interrupted.addEventListener('abort', interrupt, { once: true });
+  if (interrupted.aborted) interrupt();
+  process.once('SIGTERM', terminate);
+  try {
+    await Promise.all([copy(running.stdout, process.stdout), copy(running.stderr, process.stderr)]);
     return await running.exited;
   } finally {
-    stdin.off('data', type);
-    stdout.off('resize', resize);
-    if (stdin.isTTY) stdin.setRawMode(false);
-    stdin.pause();
+    interrupted.removeEventListener('abort', interrupt);
+    process.off('SIGTERM', terminate);
+    process.stdin.destroy();
+  }
+}
+
+async function copy(source: AsyncIterable<Uint8Array>, target: NodeJS.WriteStream): Promise<void> {
+  for await (const chunk of source) {
+    if (!target.write(chunk)) await new Promise((resolve) => target.once('drain', resolve));
   }
 }
 
@@ -73,15 +82,16 @@ export const execCommands: readonly Command[] = [
     summary: 'Run a command in an instance',
     args: [
       { name: 'instance', summary: 'name of the instance' },
-      { name: 'command', rest: true, summary: 'command and its arguments' },
+      { name: 'command', rest: true, summary: 'command and its arguments; options for keelson come before it' },
     ],
     options: OPTIONS,
     passThrough: true,
-    examples: ['keelson exec web -- ls -la /', 'echo hello | keelson exec web -- cat'],
-    run: (context, parsed) => {
-      const [first, ...rest] = parsed.rest('command');
-      return run(context, parsed, first === '--' ? rest : [first ?? '', ...rest]);
-    },
+    examples: [
+      'keelson exec web -- ls -la /',
+      'echo hello | keelson exec web -- cat',
+      'keelson exec web --user 1000 id',
+    ],
+    run: (context, parsed) => run(context, parsed, parsed.rest('command')),
   }),
   defineCommand({
     path: ['shell'],

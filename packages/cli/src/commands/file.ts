@@ -1,9 +1,10 @@
-import { createReadStream, createWriteStream, statSync } from 'node:fs';
+import { createWriteStream, statSync } from 'node:fs';
 import { basename } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { type Command, defineCommand, UsageError } from '../command.ts';
+import { type Instance, NotFound } from '@keelson/client';
 import type { Context } from '../context.ts';
-import type { Instance } from '@keelson/client';
+import { openInput } from '../input.ts';
 
 /** `instance/path` taken apart. */
 async function place(context: Context, word: string): Promise<{ instance: Instance; path: string }> {
@@ -11,6 +12,17 @@ async function place(context: Context, word: string): Promise<{ instance: Instan
   if (at <= 0) throw new UsageError(`"${word}" is not of the form instance/path`);
   const { client, name } = context.target(word.slice(0, at));
   return { instance: await client.instances.get(name), path: word.slice(at) };
+}
+
+/** An answer 404 about the place, in words. */
+async function there<T>(answer: Promise<T>, instance: Instance, path: string): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (error instanceof NotFound)
+      throw new Error(`There is no ${path} in instance "${instance.name}"`, { cause: error });
+    throw error;
+  }
 }
 
 export const fileCommands: readonly Command[] = [
@@ -23,9 +35,9 @@ export const fileCommands: readonly Command[] = [
     ],
     run: async (context, parsed) => {
       const { instance, path } = await place(context, parsed.arg('source'));
-      const content = await instance.files.get(path, { signal: context.signal });
+      const content = await there(instance.files.get(path, { signal: context.signal }), instance, path);
       const target = parsed.arg('target');
-      if (target === '-') for await (const chunk of content) process.stdout.write(chunk);
+      if (target === '-') await pipeline(content, process.stdout, { end: false });
       else await pipeline(content, createWriteStream(target, { mode: content.info.mode }));
     },
   }),
@@ -44,8 +56,9 @@ export const fileCommands: readonly Command[] = [
     run: async (context, parsed) => {
       const { instance, path } = await place(context, parsed.arg('target'));
       const source = parsed.arg('source');
+      const content = await openInput(source);
       const mode = parsed.value('mode') ?? (source === '-' ? '644' : (statSync(source).mode & 0o777).toString(8));
-      const content = source === '-' ? process.stdin : createReadStream(source);
+      if (!/^[0-7]{3,4}$/.test(mode)) throw new UsageError(`--mode takes an octal number, not "${mode}"`);
       const target = path.endsWith('/') ? `${path}${basename(source)}` : path;
       const [uid, gid] = [parsed.value('uid') ?? '0', parsed.value('gid') ?? '0'];
       await instance.files.put(target, content, {
@@ -62,7 +75,7 @@ export const fileCommands: readonly Command[] = [
     args: [{ name: 'place', summary: 'instance/path' }],
     run: async (context, parsed) => {
       const { instance, path } = await place(context, parsed.arg('place'));
-      for (const name of await instance.files.list(path)) context.out.line(name);
+      for (const name of await there(instance.files.list(path), instance, path)) context.out.line(name);
     },
   }),
   defineCommand({
@@ -71,7 +84,7 @@ export const fileCommands: readonly Command[] = [
     args: [{ name: 'place', summary: 'instance/path' }],
     run: async (context, parsed) => {
       const { instance, path } = await place(context, parsed.arg('place'));
-      await instance.files.delete(path);
+      await there(instance.files.delete(path), instance, path);
     },
   }),
 ];

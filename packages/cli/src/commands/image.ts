@@ -1,11 +1,12 @@
-import { createReadStream, createWriteStream } from 'node:fs';
+import { createWriteStream } from 'node:fs';
 import { basename } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { type Image, NotFound } from '@keelson/client';
-import { type Command, defineCommand, keyValues, UsageError } from '../command.ts';
+import { type Command, defineCommand, keyValues, type Parsed, UsageError } from '../command.ts';
 import type { Context } from '../context.ts';
+import { openInput } from '../input.ts';
 import { bytes, when } from '../output/format.ts';
-import { splitRemote } from '../remotes.ts';
+import { remoteOf, splitRemote } from '../remotes.ts';
 import { edited } from './editing.ts';
 
 /** Image by alias, else by fingerprint or its beginning. */
@@ -30,9 +31,11 @@ async function importImage(
   if (first === undefined || more.length > 0)
     throw new UsageError('Give one image file, or its metadata and its root file system');
   const client = context.clientOf(options.remote);
+  const content = await openInput(second ?? first);
+  const metadata = second === undefined ? undefined : await openInput(first);
   context.out.progress(`Sending ${basename(second ?? first)} …`);
-  const made = await client.images.create(createReadStream(second ?? first), {
-    ...(second === undefined ? {} : { metadata: createReadStream(first) }),
+  const made = await client.images.create(content, {
+    ...(metadata === undefined ? {} : { metadata }),
     filename: basename(second ?? first),
     public: options.public,
     properties: options.properties,
@@ -50,6 +53,28 @@ async function exportImage(context: Context, word: string, target: string): Prom
     `${found.fingerprint}.${download.headers['content-type']?.startsWith('multipart/') ? 'multipart' : 'tar'}`;
   await pipeline(download, createWriteStream(file));
   context.out.line(file);
+}
+
+/** From an image server, or from one server to another. */
+async function copy(context: Context, parsed: Parsed): Promise<void> {
+  const source = splitRemote(parsed.arg('source'));
+  const to = parsed.arg('target');
+  if (!to.endsWith(':')) throw new UsageError(`"${to}" is no remote; write it with a colon, as in "local:"`);
+  const target = context.clientOf(to.slice(0, -1));
+  const options = {
+    wait: true,
+    public: parsed.flag('public'),
+    autoUpdate: parsed.flag('auto-update'),
+    signal: context.signal,
+  };
+  context.out.progress(`Copying image ${source.name} …`);
+  const from = remoteOf(source.remote);
+  const made =
+    from.protocol === 'simplestreams'
+      ? await target.images.createFromSimplestreams(from.address, source.name, options)
+      : await (await find(context, parsed.arg('source'))).copy(target, options);
+  for (const alias of parsed.values('alias')) await made?.addAlias(alias);
+  context.out.line(made?.fingerprint ?? '');
 }
 
 const basics: readonly Command[] = [
@@ -93,6 +118,21 @@ const basics: readonly Command[] = [
       }),
   }),
   defineCommand({
+    path: ['image', 'copy'],
+    summary: 'Copy an image to a server, from another or from an image server',
+    args: [
+      { name: 'source', summary: 'image or remote:image' },
+      { name: 'target', summary: 'remote: to copy it to' },
+    ],
+    options: [
+      { name: 'alias', value: 'name', many: true, summary: 'alias to give the copy' },
+      { name: 'public', summary: 'let everybody use it' },
+      { name: 'auto-update', summary: 'keep it as its source is' },
+    ],
+    examples: ['keelson image copy images:debian/12 local: --alias debian'],
+    run: copy,
+  }),
+  defineCommand({
     path: ['image', 'export'],
     summary: 'Write an image to a file',
     args: [image, { name: 'file', optional: true, summary: 'where to' }],
@@ -112,7 +152,7 @@ const basics: readonly Command[] = [
       const found = await find(context, parsed.arg('image'));
       const { auto_update, properties, expires_at, profiles, public: open } = found;
       const body = await edited({ auto_update, properties, public: open, expires_at, profiles });
-      if (body !== undefined) await found.put(body);
+      if (body !== undefined) await found.put(body, { wait: true });
     },
   }),
   defineCommand({

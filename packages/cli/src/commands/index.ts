@@ -1,23 +1,33 @@
 import type { Command } from '../command.ts';
+import { adminCommands } from './admin.ts';
+import { completionCommands } from './completion.ts';
 import { configCommands } from './config.ts';
+import { consoleCommands } from './console.ts';
 import { createCommands } from './create.ts';
 import { execCommands } from './exec.ts';
 import { fileCommands } from './file.ts';
 import { imageCommands } from './image.ts';
 import { instanceCommands } from './instance.ts';
+import { listCommands } from './list.ts';
 import { networkCommands } from './network.ts';
+import { operationCommands } from './operation.ts';
 import { profileCommands } from './profile.ts';
 import { projectCommands } from './project.ts';
+import { remoteCommands } from './remote.ts';
 import { serverCommands } from './server.ts';
 import { snapshotCommands } from './snapshot.ts';
 import { storageCommands } from './storage.ts';
+import { trustCommands } from './trust.ts';
+import { volumeAttachCommands } from './volume-attach.ts';
+import { volumeSnapshotCommands } from './volume-snapshot.ts';
 import { volumeCommands } from './volume.ts';
 
-/** Every command, in the order of the help. */
-export const commands: readonly Command[] = [
+const all: readonly Command[] = [
   ...createCommands,
+  ...listCommands,
   ...instanceCommands,
   ...execCommands,
+  ...consoleCommands,
   ...fileCommands,
   ...snapshotCommands,
   ...configCommands,
@@ -25,7 +35,16 @@ export const commands: readonly Command[] = [
   ...profileCommands,
   ...storageCommands,
   ...volumeCommands,
+  ...volumeAttachCommands,
+  ...volumeSnapshotCommands,
   ...networkCommands,
   ...projectCommands,
+  ...remoteCommands,
+  ...trustCommands,
+  ...operationCommands,
   ...serverCommands,
+  ...adminCommands,
 ];
+
+/** Every command, in the order of the help. */
+export const commands: readonly Command[] = [...all, ...completionCommands(all)];

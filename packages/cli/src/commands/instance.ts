@@ -1,44 +1,7 @@
-import type { InstanceFull } from '@keelson/api';
 import type { Instance, StateOptions } from '@keelson/client';
-import { type Command, defineCommand, UsageError } from '../command.ts';
+import { type Command, defineCommand, type Parsed, UsageError } from '../command.ts';
 import type { Context } from '../context.ts';
-import { bytes, type Column, when } from '../output/format.ts';
 import { splitRemote } from '../remotes.ts';
-
-const COLUMNS: readonly Column<InstanceFull>[] = [
-  { title: 'NAME', text: ({ name }) => name },
-  { title: 'STATE', text: ({ status }) => status.toUpperCase() },
-  { title: 'IPV4', text: (instance) => addresses(instance, 'inet') },
-  { title: 'IPV6', text: (instance) => addresses(instance, 'inet6') },
-  { title: 'TYPE', text: ({ type, ephemeral }) => `${type.toUpperCase()}${ephemeral ? ' (EPHEMERAL)' : ''}` },
-  { title: 'SNAPSHOTS', text: ({ snapshots }) => String(snapshots?.length ?? 0) },
-];
-
-/** Global addresses with the interface they are on, one a line. */
-function addresses({ state }: InstanceFull, family: string): string {
-  return Object.entries(state?.network ?? {})
-    .filter(([name]) => name !== 'lo')
-    .flatMap(([name, { addresses: found }]) =>
-      found
-        .filter((one) => one.family === family && one.scope === 'global')
-        .map(({ address }) => `${address} (${name})`),
-    )
-    .join('\n');
-}
-
-async function list(context: Context, remote: string, pattern: string): Promise<void> {
-  const client = context.clientOf(remote);
-  const node = client.api.instances;
-  if (node === undefined) throw new UsageError('This server has no instances');
-  const answer = await node.get({ query: { recursion: 2 }, signal: context.signal });
-  const { metadata, error } = await answer.json<{ metadata: InstanceFull[] | null; error?: string }>();
-  if (answer.status !== 200) throw new Error(error);
-  const shown = (metadata ?? []).filter(({ name }) => name.includes(pattern));
-  context.out.list(
-    COLUMNS,
-    shown.sort((a, b) => (a.name < b.name ? -1 : 1)),
-  );
-}
 
 /** Does one thing to each named instance, all at once; the first failure is thrown after all ended. */
 async function each(
@@ -54,12 +17,15 @@ async function each(
   );
   const failed = results.filter((result) => result.status === 'rejected');
   if (failed.length === 0) return;
-  throw failed.length === 1
-    ? failed[0]?.reason
-    : new AggregateError(
-        failed.map(({ reason }) => reason as Error),
-        failed.map(({ reason }) => String(reason)).join('\n'),
-      );
+  throw failed.length === 1 ? failed[0]?.reason : new AggregateError(failed.map(({ reason }) => reason as Error));
+}
+
+/** @throws UsageError */
+function timeoutOf(parsed: Parsed): { timeout?: number } {
+  const text = parsed.value('timeout');
+  if (text === undefined) return {};
+  if (!/^-?\d+$/.test(text)) throw new UsageError(`--timeout takes whole seconds, not "${text}"`);
+  return { timeout: Number(text) };
 }
 
 const names = [{ name: 'instance', rest: true, summary: 'names of instances' }] as const;
@@ -70,7 +36,7 @@ function stateCommand(
   act: (instance: Instance, options: StateOptions) => Promise<void>,
 ): Command {
   const options = [
-    { name: 'force', summary: 'do not ask the guest: act at once' },
+    { name: 'force', short: 'f', summary: 'do not ask the guest: act at once' },
     { name: 'timeout', value: 'seconds', summary: 'how long the guest gets; default: as long as it needs' },
   ];
   return defineCommand({
@@ -79,40 +45,10 @@ function stateCommand(
     args: names,
     options: verb === 'stop' || verb === 'restart' ? options : [],
     run: (context, parsed) => {
-      const timeout = parsed.value('timeout');
-      const how: StateOptions = {
-        force: parsed.flag('force'),
-        signal: context.signal,
-        ...(timeout === undefined ? {} : { timeout: Number(timeout) }),
-      };
+      const how: StateOptions = { force: parsed.flag('force'), signal: context.signal, ...timeoutOf(parsed) };
+      context.out.progress(`${verb} ${parsed.rest('instance').join(', ')} …`);
       return each(context, parsed.rest('instance'), (instance) => act(instance, how));
     },
-  });
-}
-
-async function info(context: Context, word: string): Promise<void> {
-  const { client, name } = context.target(word);
-  const instance = await client.instances.get(name);
-  const [state, snapshots] = await Promise.all([instance.state(), instance.snapshots.all({ recursion: 1 })]);
-  const networks = Object.entries(state.network ?? {}).map(([nic, one]) => [
-    nic,
-    one.addresses.map(({ address, netmask }) => `${address}/${netmask}`),
-  ]);
-  context.out.record({
-    name: instance.name,
-    status: instance.status,
-    type: instance.type,
-    architecture: instance.architecture,
-    created: when(instance.created_at),
-    'last used': when(instance.last_used_at),
-    ...(state.pid > 0 ? { pid: state.pid } : {}),
-    resources: {
-      processes: state.processes,
-      'cpu seconds': Math.round(state.cpu.usage / 1e9),
-      memory: bytes(state.memory.usage),
-      addresses: Object.fromEntries(networks),
-    },
-    snapshots: snapshots.map((snapshot) => ({ name: snapshot.name, taken: when(snapshot.created_at) })),
   });
 }
 
@@ -123,26 +59,70 @@ async function remove(context: Context, words: readonly string[], force: boolean
       await instance.stop({ force: true });
       if (instance.ephemeral) return;
     }
+    context.out.progress(`Deleting ${instance.name} …`);
     await instance.delete({ signal: context.signal });
   });
 }
 
+async function rename(context: Context, parsed: Parsed): Promise<void> {
+  const from = context.target(parsed.arg('instance'));
+  const to = sameServer(context, from.remote, parsed.arg('name'));
+  await (await from.client.instances.get(from.name, { signal: context.signal })).rename(to, { signal: context.signal });
+}
+
+/** The name in `word`, which must be on the same server. @throws UsageError */
+function sameServer(context: Context, remote: string, word: string): string {
+  const to = splitRemote(word);
+  if (to.remote !== '' && context.clientOf(to.remote) !== context.clientOf(remote)) {
+    throw new UsageError(`"${word}" is on another server: copy the instance there, then delete it here`);
+  }
+  return to.name;
+}
+
+async function copy(context: Context, parsed: Parsed): Promise<void> {
+  const source = context.target(parsed.arg('source'));
+  const [instance, snapshot, ...more] = source.name.split('/');
+  if (more.length > 0 || !instance)
+    throw new UsageError(`"${source.name}" is neither an instance nor instance/snapshot`);
+  const target = context.target(parsed.arg('name'));
+  const found = await source.client.instances.get(instance, { signal: context.signal });
+  const name = target.name || found.name;
+  const instanceOnly = parsed.flag('instance-only');
+  context.out.progress(`Copying ${source.name} …`);
+  const [to, pool] = [target.client === source.client ? undefined : target.client, parsed.value('storage')];
+  if (to !== undefined && snapshot !== undefined)
+    throw new UsageError('A snapshot can only be copied within its server');
+  const change = pool === undefined ? {} : { devices: { ...found.devices, root: { type: 'disk', path: '/', pool } } };
+  if (snapshot !== undefined) {
+    const from = { type: 'copy', source: `${instance}/${snapshot}` };
+    await source.client.instances.create({ ...change, name, source: from }, { signal: context.signal });
+  } else {
+    const where = to === undefined ? { change } : { to, ...(pool === undefined ? {} : { pool }) };
+    await found.copy(name, { instanceOnly, signal: context.signal, ...where });
+  }
+  context.out.clearProgress();
+  context.out.line(name);
+}
+
+/** Another name, pool or project on the same server. */
+async function move(context: Context, parsed: Parsed): Promise<void> {
+  const from = context.target(parsed.arg('instance'));
+  const name = sameServer(context, from.remote, parsed.maybe('name') ?? from.name);
+  const [pool, project] = [parsed.value('storage'), parsed.value('target-project')];
+  const found = await from.client.instances.get(from.name, { signal: context.signal });
+  if (pool === undefined && project === undefined) {
+    if (name === from.name) throw new UsageError('Give a new name, --storage or --target-project');
+    await found.rename(name, { signal: context.signal });
+    return;
+  }
+  context.out.progress(`Moving ${from.name} …`);
+  await found.migrate(
+    { name, migration: true, ...(pool === undefined ? {} : { pool }), ...(project === undefined ? {} : { project }) },
+    { wait: true, signal: context.signal },
+  );
+}
+
 export const instanceCommands: readonly Command[] = [
-  defineCommand({
-    path: ['list'],
-    summary: 'List instances with their state and addresses',
-    args: [{ name: 'filter', optional: true, summary: 'part of a name, or remote:' }],
-    run: (context, parsed) => {
-      const { remote, name } = splitRemote(parsed.maybe('filter') ?? '');
-      return list(context, remote, name);
-    },
-  }),
-  defineCommand({
-    path: ['info'],
-    summary: 'Show what is known of an instance',
-    args: [{ name: 'instance', summary: 'name of the instance' }],
-    run: (context, parsed) => info(context, parsed.arg('instance')),
-  }),
   stateCommand('start', 'Start instances', (instance, options) => instance.start(options)),
   stateCommand('stop', 'Stop instances', (instance, options) => instance.stop(options)),
   stateCommand('restart', 'Restart instances', (instance, options) => instance.restart(options)),
@@ -152,7 +132,7 @@ export const instanceCommands: readonly Command[] = [
     path: ['delete'],
     summary: 'Delete instances and their snapshots',
     args: names,
-    options: [{ name: 'force', summary: 'stop running ones first' }],
+    options: [{ name: 'force', short: 'f', summary: 'stop running ones first' }],
     run: (context, parsed) => remove(context, parsed.rest('instance'), parsed.flag('force')),
   }),
   defineCommand({
@@ -162,23 +142,33 @@ export const instanceCommands: readonly Command[] = [
       { name: 'instance', summary: 'name of the instance' },
       { name: 'name', summary: 'its new name' },
     ],
-    run: async (context, parsed) => {
-      const { client, name } = context.target(parsed.arg('instance'));
-      await (await client.instances.get(name)).rename(splitRemote(parsed.arg('name')).name);
-    },
+    run: rename,
   }),
   defineCommand({
     path: ['copy'],
-    summary: 'Copy an instance within its server',
+    summary: 'Copy an instance or a snapshot, also to another server',
     args: [
-      { name: 'source', summary: 'name of the instance' },
-      { name: 'name', summary: 'name of the copy' },
+      { name: 'source', summary: 'instance or instance/snapshot' },
+      { name: 'name', summary: 'name of the copy; remote: for the same name on another server' },
     ],
-    options: [{ name: 'instance-only', summary: 'without snapshots' }],
-    run: async (context, parsed) => {
-      const { client, name } = context.target(parsed.arg('source'));
-      const instance = await client.instances.get(name);
-      await instance.copy(parsed.arg('name'), { instanceOnly: parsed.flag('instance-only'), signal: context.signal });
-    },
+    options: [
+      { name: 'instance-only', summary: 'without snapshots' },
+      { name: 'storage', short: 's', value: 'pool', summary: 'pool of the copy' },
+    ],
+    examples: ['keelson copy web web2', 'keelson copy web/before-upgrade old', 'keelson copy web office:'],
+    run: copy,
+  }),
+  defineCommand({
+    path: ['move'],
+    summary: 'Move an instance to another name, pool or project',
+    args: [
+      { name: 'instance', summary: 'name of the instance' },
+      { name: 'name', optional: true, summary: 'its new name' },
+    ],
+    options: [
+      { name: 'storage', short: 's', value: 'pool', summary: 'pool to move it to' },
+      { name: 'target-project', value: 'name', summary: 'project to move it to' },
+    ],
+    run: move,
   }),
 ];

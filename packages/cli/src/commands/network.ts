@@ -1,5 +1,5 @@
 import type { Network } from '@keelson/client';
-import { type Command, defineCommand, keyValues } from '../command.ts';
+import { type Command, defineCommand, keyValues, type Parsed, UsageError } from '../command.ts';
 import type { Context } from '../context.ts';
 import { splitRemote } from '../remotes.ts';
 import { settingsCommands } from './settings.ts';
@@ -9,6 +9,32 @@ async function find(context: Context, word: string): Promise<Network> {
   return client.networks.get(name);
 }
 
+async function attach(context: Context, parsed: Parsed): Promise<void> {
+  const target = context.target(parsed.arg('instance'));
+  const network = await find(context, parsed.arg('name'));
+  const instance = await target.client.instances.get(target.name, { signal: context.signal });
+  const device = parsed.maybe('device') ?? network.name;
+  if (instance.devices[device] !== undefined) throw new UsageError(`There is a device "${device}" already`);
+  const [guest, nic] = [parsed.maybe('interface'), { type: 'nic', network: network.name }];
+  instance.devices = { ...instance.devices, [device]: { ...nic, ...(guest === undefined ? {} : { name: guest }) } };
+  await instance.save({ wait: true });
+}
+
+async function detach(context: Context, parsed: Parsed): Promise<void> {
+  const target = context.target(parsed.arg('instance'));
+  const instance = await target.client.instances.get(target.name, { signal: context.signal });
+  const network = context.target(parsed.arg('name')).name;
+  const kept = Object.entries(instance.devices).filter(
+    ([, one]) => !(one['type'] === 'nic' && one['network'] === network),
+  );
+  if (kept.length === Object.keys(instance.devices).length) {
+    throw new UsageError(`Instance "${instance.name}" has no nic of its own on network "${network}"`);
+  }
+  instance.devices = Object.fromEntries(kept);
+  await instance.save({ wait: true });
+}
+
+const instance = { name: 'instance', summary: 'name of the instance' } as const;
 const name = { name: 'name', summary: 'name of the network' } as const;
 
 export const networkCommands: readonly Command[] = [
@@ -79,6 +105,23 @@ export const networkCommands: readonly Command[] = [
         await (await find(context, parsed.arg('name'))).leases(),
       );
     },
+  }),
+  defineCommand({
+    path: ['network', 'attach'],
+    summary: 'Give an instance a nic on a network',
+    args: [
+      name,
+      instance,
+      { name: 'device', optional: true, summary: 'name of the device; default: that of the network' },
+      { name: 'interface', optional: true, summary: 'name of the interface in the guest' },
+    ],
+    run: attach,
+  }),
+  defineCommand({
+    path: ['network', 'detach'],
+    summary: 'Take the nics on a network from an instance',
+    args: [name, instance],
+    run: detach,
   }),
   ...settingsCommands({ path: ['network'], noun: 'network', writable: ['config', 'description'], find }),
 ];

@@ -8,8 +8,8 @@ type StringMap = Record<string, string>;
 export interface Configurable {
   readonly record: Readonly<Record<string, unknown>>;
   config: StringMap;
-  save(): Promise<void>;
-  put(body: object): Promise<void>;
+  save(options: { readonly wait: boolean }): Promise<void>;
+  put(body: object, options: { readonly wait: boolean }): Promise<void>;
 }
 
 /** What `set`, `get`, `unset`, `show` and `edit` of a noun work on. */
@@ -19,58 +19,67 @@ export interface SettingsOptions {
   /** How messages call it: `storage pool`. */
   readonly noun: string;
   readonly writable: readonly string[];
+  /** There is one of it on a server: commands take no name, only `--remote`. */
+  readonly single?: boolean;
   find(context: Context, word: string): Promise<Configurable>;
 }
 
 /** The five commands on the settings of a noun. */
 export function settingsCommands(options: SettingsOptions): Command[] {
   const { path, noun, writable, find } = options;
-  const name = { name: 'name', summary: `name of the ${noun}` };
+  const names = options.single ? [] : [{ name: 'name', summary: `name of the ${noun}` }];
+  const remote = options.single ? [{ name: 'remote', value: 'name', summary: 'server to talk to' }] : [];
+  const found = (context: Context, parsed: Parsed): Promise<Configurable> =>
+    find(context, options.single ? `${parsed.value('remote') ?? ''}:` : parsed.arg('name'));
   const key = { name: 'key', summary: 'name of the setting' };
   return [
     defineCommand({
       path: [...path, 'get'],
+      options: remote,
       summary: `Show one setting of a ${noun}`,
-      args: [name, key],
-      run: async (context, parsed) =>
-        context.out.line((await find(context, parsed.arg('name'))).config[parsed.arg('key')] ?? ''),
+      args: [...names, key],
+      run: async (context, parsed) => context.out.line((await found(context, parsed)).config[parsed.arg('key')] ?? ''),
     }),
     defineCommand({
       path: [...path, 'set'],
+      options: remote,
       summary: `Change settings of a ${noun}`,
-      args: [name, { name: 'settings', rest: true, summary: 'key=value, or one key and one value' }],
-      examples: [`keelson ${path.join(' ')} set NAME key=value`],
+      args: [...names, { name: 'settings', rest: true, summary: 'key=value, or one key and one value' }],
+      examples: [`keelson ${path.join(' ')} set ${options.single ? '' : 'NAME '}key=value`],
       run: async (context, parsed) => {
-        const object = await find(context, parsed.arg('name'));
+        const object = await found(context, parsed);
         object.config = { ...object.config, ...settingsOf(parsed) };
-        await object.save();
+        await object.save({ wait: true });
       },
     }),
     defineCommand({
       path: [...path, 'unset'],
+      options: remote,
       summary: `Remove a setting of a ${noun}`,
-      args: [name, key],
+      args: [...names, key],
       run: async (context, parsed) => {
-        const object = await find(context, parsed.arg('name'));
+        const object = await found(context, parsed);
         const { [parsed.arg('key')]: _gone, ...rest } = object.config;
         object.config = rest;
-        await object.save();
+        await object.save({ wait: true });
       },
     }),
     defineCommand({
       path: [...path, 'show'],
+      options: remote,
       summary: `Show a ${noun}`,
-      args: [name],
-      run: async (context, parsed) => context.out.record((await find(context, parsed.arg('name'))).record),
+      args: names,
+      run: async (context, parsed) => context.out.record((await found(context, parsed)).record),
     }),
     defineCommand({
       path: [...path, 'edit'],
+      options: remote,
       summary: `Edit a ${noun} as YAML, in $EDITOR or from standard input`,
-      args: [name],
+      args: names,
       run: async (context, parsed) => {
-        const object = await find(context, parsed.arg('name'));
+        const object = await found(context, parsed);
         const body = await edited(Object.fromEntries(writable.map((field) => [field, object.record[field]])));
-        if (body !== undefined) await object.put(body);
+        if (body !== undefined) await object.put(body, { wait: true });
       },
     }),
   ];

@@ -1,7 +1,8 @@
-import { createReadStream, createWriteStream } from 'node:fs';
+import { createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import { type Command, defineCommand } from '../command.ts';
 import type { Context } from '../context.ts';
+import { openInput } from '../input.ts';
 import type { Instance } from '@keelson/client';
 import { when } from '../output/format.ts';
 
@@ -116,7 +117,7 @@ export const snapshotCommands: readonly Command[] = [
     options: [{ name: 'storage', short: 's', value: 'pool', summary: 'pool to put it in' }],
     run: async (context, parsed) => {
       const [name, pool] = [parsed.maybe('name'), parsed.value('storage')];
-      const made = await context.client.instances.import(createReadStream(parsed.arg('file')), {
+      const made = await context.client.instances.import(await openInput(parsed.arg('file')), {
         ...(name === undefined ? {} : { name }),
         ...(pool === undefined ? {} : { pool }),
         signal: context.signal,

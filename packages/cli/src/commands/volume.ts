@@ -1,25 +1,10 @@
-import { createReadStream, createWriteStream } from 'node:fs';
+import { createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
-import type { StorageVolume } from '@keelson/client';
 import { type Command, defineCommand, keyValues, UsageError } from '../command.ts';
 import type { Context } from '../context.ts';
-import { when } from '../output/format.ts';
-
-const pool = { name: 'pool', summary: 'name of the pool' } as const;
-const volume = { name: 'volume', summary: 'name of the volume; type/name for one that is not custom' } as const;
-const snapshot = { name: 'snapshot', summary: 'name of the snapshot' } as const;
-
-/** `type/name`, or the name of a custom volume. */
-function typed(word: string): { type: string; name: string } {
-  const at = word.indexOf('/');
-  return at < 0 ? { type: 'custom', name: word } : { type: word.slice(0, at), name: word.slice(at + 1) };
-}
-
-async function find(context: Context, poolWord: string, word: string): Promise<StorageVolume> {
-  const target = context.target(poolWord);
-  const { type, name } = typed(word);
-  return (await target.client.storagePools.get(target.name)).volumes.get(type, name);
-}
+import { openInput } from '../input.ts';
+import { edited } from './editing.ts';
+import { findVolume, pool, typed, volume } from './volume-target.ts';
 
 async function copy(
   context: Context,
@@ -51,6 +36,47 @@ function split(word: string): [string, string] {
   if (at <= 0) throw new UsageError(`"${word}" is not of the form pool/volume`);
   return [word.slice(0, at), word.slice(at + 1)];
 }
+
+const others: readonly Command[] = [
+  defineCommand({
+    path: ['storage', 'volume', 'rename'],
+    summary: 'Rename a custom volume',
+    args: [pool, volume, { name: 'new-name', summary: 'its new name' }],
+    run: async (context, parsed) =>
+      (await findVolume(context, parsed.arg('pool'), parsed.arg('volume'))).rename(parsed.arg('new-name')),
+  }),
+  defineCommand({
+    path: ['storage', 'volume', 'get'],
+    summary: 'Show one setting of a volume',
+    args: [pool, volume, { name: 'key', summary: 'name of the setting' }],
+    run: async (context, parsed) => {
+      const { config } = await findVolume(context, parsed.arg('pool'), parsed.arg('volume'));
+      context.out.line(config[parsed.arg('key')] ?? '');
+    },
+  }),
+  defineCommand({
+    path: ['storage', 'volume', 'unset'],
+    summary: 'Remove a setting of a volume',
+    args: [pool, volume, { name: 'key', summary: 'name of the setting' }],
+    run: async (context, parsed) => {
+      const found = await findVolume(context, parsed.arg('pool'), parsed.arg('volume'));
+      const { [parsed.arg('key')]: _gone, ...rest } = found.config;
+      found.config = rest;
+      await found.save({ wait: true });
+    },
+  }),
+  defineCommand({
+    path: ['storage', 'volume', 'edit'],
+    summary: 'Edit a volume as YAML, in $EDITOR or from standard input',
+    args: [pool, volume],
+    run: async (context, parsed) => {
+      const found = await findVolume(context, parsed.arg('pool'), parsed.arg('volume'));
+      const { config, description } = found;
+      const body = await edited({ config, description });
+      if (body !== undefined) await found.put(body, { wait: true });
+    },
+  }),
+];
 
 const volumes: readonly Command[] = [
   defineCommand({
@@ -116,31 +142,31 @@ const volumes: readonly Command[] = [
       const [fromPool, from] = split(parsed.arg('source'));
       const [toPool, to] = split(parsed.arg('target'));
       const move = { name: to, ...(toPool === fromPool ? {} : { pool: context.target(toPool).name }) };
-      await (await find(context, fromPool, from)).rename(move, { signal: context.signal });
+      await (await findVolume(context, fromPool, from)).rename(move, { signal: context.signal });
     },
   }),
   defineCommand({
     path: ['storage', 'volume', 'delete'],
     summary: 'Delete a volume that nothing uses, with its snapshots',
     args: [pool, volume],
-    run: async (context, parsed) => (await find(context, parsed.arg('pool'), parsed.arg('volume'))).delete(),
+    run: async (context, parsed) => (await findVolume(context, parsed.arg('pool'), parsed.arg('volume'))).delete(),
   }),
   defineCommand({
     path: ['storage', 'volume', 'show'],
     summary: 'Show a volume',
     args: [pool, volume],
     run: async (context, parsed) =>
-      context.out.record((await find(context, parsed.arg('pool'), parsed.arg('volume'))).record),
+      context.out.record((await findVolume(context, parsed.arg('pool'), parsed.arg('volume'))).record),
   }),
   defineCommand({
     path: ['storage', 'volume', 'set'],
     summary: 'Change settings of a volume',
     args: [pool, volume, { name: 'settings', rest: true, summary: 'key=value; an empty value removes one' }],
     run: async (context, parsed) => {
-      const found = await find(context, parsed.arg('pool'), parsed.arg('volume'));
+      const found = await findVolume(context, parsed.arg('pool'), parsed.arg('volume'));
       const merged = { ...found.config, ...keyValues(parsed.rest('settings')) };
       found.config = Object.fromEntries(Object.entries(merged).filter(([, value]) => value !== ''));
-      await found.save();
+      await found.save({ wait: true });
     },
   }),
   defineCommand({
@@ -149,7 +175,7 @@ const volumes: readonly Command[] = [
     args: [pool, volume, { name: 'file', summary: 'where to' }],
     options: [{ name: 'volume-only', summary: 'without snapshots' }],
     run: async (context, parsed) => {
-      const found = await find(context, parsed.arg('pool'), parsed.arg('volume'));
+      const found = await findVolume(context, parsed.arg('pool'), parsed.arg('volume'));
       const name = `export-${Date.now()}`;
       context.out.progress(`Backing up ${found.name} …`);
       await found.backups.create({ name, volume_only: parsed.flag('volume-only') }, { signal: context.signal });
@@ -169,7 +195,7 @@ const volumes: readonly Command[] = [
     args: [pool, { name: 'file', summary: 'backup to read' }, { name: 'volume', summary: 'name of the volume' }],
     run: async (context, parsed) => {
       const { client, name } = context.target(parsed.arg('pool'));
-      const content = createReadStream(parsed.arg('file'));
+      const content = await openInput(parsed.arg('file'));
       await (await client.storagePools.get(name)).volumes.import(parsed.arg('volume'), content, {
         signal: context.signal,
       });
@@ -177,48 +203,4 @@ const volumes: readonly Command[] = [
   }),
 ];
 
-const snapshots: readonly Command[] = [
-  defineCommand({
-    path: ['storage', 'volume', 'snapshot', 'create'],
-    summary: 'Take a snapshot of a custom volume',
-    args: [pool, volume, { ...snapshot, optional: true }],
-    run: async (context, parsed) => {
-      const name = parsed.maybe('snapshot');
-      await (await find(context, parsed.arg('pool'), parsed.arg('volume'))).snapshots.create(
-        name === undefined ? {} : { name },
-      );
-    },
-  }),
-  defineCommand({
-    path: ['storage', 'volume', 'snapshot', 'list'],
-    summary: 'List the snapshots of a volume',
-    args: [pool, volume],
-    run: async (context, parsed) => {
-      const found = await (await find(context, parsed.arg('pool'), parsed.arg('volume'))).snapshots.all();
-      context.out.list(
-        [
-          { title: 'NAME', text: (one) => one.name.split('/').at(-1) ?? one.name },
-          { title: 'TAKEN', text: (one) => when(one.created_at) },
-          { title: 'EXPIRES', text: (one) => when(one.expires_at ?? '') },
-        ],
-        found,
-      );
-    },
-  }),
-  defineCommand({
-    path: ['storage', 'volume', 'snapshot', 'restore'],
-    summary: 'Bring a volume back to a snapshot',
-    args: [pool, volume, snapshot],
-    run: async (context, parsed) =>
-      (await find(context, parsed.arg('pool'), parsed.arg('volume'))).restore(parsed.arg('snapshot')),
-  }),
-  defineCommand({
-    path: ['storage', 'volume', 'snapshot', 'delete'],
-    summary: 'Delete a snapshot of a volume',
-    args: [pool, volume, snapshot],
-    run: async (context, parsed) =>
-      (await find(context, parsed.arg('pool'), parsed.arg('volume'))).snapshots.delete(parsed.arg('snapshot')),
-  }),
-];
-
-export const volumeCommands: readonly Command[] = [...volumes, ...snapshots];
+export const volumeCommands: readonly Command[] = [...volumes, ...others];
