@@ -11,7 +11,7 @@ import type { StartedOperation } from '../operations/contract.ts';
 import { type By, type InstanceContext, idOf } from './context.ts';
 import { prefixed } from './draft.ts';
 import { missingSource } from './guest-devices.ts';
-import { type ChangePlan, checkProtected, type Effective, planChange } from './plan/changes.ts';
+import { type ChangePlan, keepProtected, type Effective, planChange } from './plan/changes.ts';
 import { isRootDisk } from './plan/expand.ts';
 import { idMapText } from './plan/idmap.ts';
 import { deviceVolatile, settleNics } from './plan/volatile.ts';
@@ -76,9 +76,9 @@ export class InstanceChanger {
     change: (current: InstanceRecord) => InstanceRecord,
     request: ChangeRequest,
   ): Promise<void> {
-    const wanted = change(record);
+    const changed = change(record);
+    const wanted = { ...changed, config: keepProtected(record.config, changed.config) };
     const { rules } = this.#context;
-    checkProtected(record.config, wanted.config);
     prefixed('Invalid config: ', () => rules.checkConfig(wanted.config, record.type));
     rules.checkDeviceTypes(wanted.devices);
     if (new Set(wanted.profiles).size !== wanted.profiles.length)

@@ -45,16 +45,19 @@ export function changedOf(before: Config, after: Config): readonly string[] {
   return [...keys].filter((key) => (before[key] ?? '') !== (after[key] ?? '')).sort();
 }
 
-/** @throws bad-request when a caller's own config drops or changes what the server alone may write. */
-export function checkProtected(before: Config, after: Config): void {
+/**
+ * The wanted config with the keys that the server alone writes as they are: a caller may send back older ones.
+ * @throws bad-request when one is left out.
+ */
+export function keepProtected(before: Config, after: Config): Record<string, string> {
+  const result: Record<string, string> = { ...after };
   for (const key of PROTECTED) {
-    if (before[key] === after[key]) continue;
-    throw errors.badRequest(
-      after[key] === undefined || after[key] === ''
-        ? "Volatile idmap keys can't be deleted by the user"
-        : "Volatile idmap keys can't be changed by the user",
-    );
+    const value = before[key];
+    if (value !== undefined && (after[key] ?? '') === '') throw errors.badRequest("Volatile idmap keys can't be deleted by the user");
+    if (value === undefined) delete result[key];
+    else result[key] = value;
   }
+  return result;
 }
 
 function planRoot(before: Devices, after: Devices): string | null {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { planBoot, planShutdown } from './boot-order.ts';
-import { changedOf, checkProtected, planChange } from './changes.ts';
+import { changedOf, keepProtected, planChange } from './changes.ts';
 import { checkSupported, diffDevices, planMount, planUnixDevice, startOrder } from './devices.ts';
 import { execEnvironment } from './exec-environment.ts';
 import { expandConfig, expandDevices, rootDisk } from './expand.ts';
@@ -246,11 +246,9 @@ describe('changes', () => {
     expect(() => planChange(of({}), { config: {}, devices: {} })).toThrow('No root device could be found');
   });
   it('keeps id map keys from users', () => {
-    expect(() => checkProtected({ 'volatile.idmap.base': '0' }, {})).toThrow("can't be deleted");
-    expect(() => checkProtected({ 'volatile.idmap.base': '0' }, { 'volatile.idmap.base': '1' })).toThrow(
-      "can't be changed",
-    );
-    expect(() => checkProtected({ 'volatile.uuid': '0' }, {})).not.toThrow();
+    expect(() => keepProtected({ 'volatile.idmap.base': '0' }, {})).toThrow("can't be deleted");
+    expect(keepProtected({ 'volatile.idmap.base': '0' }, { 'volatile.idmap.base': '1', a: 'b' })).toEqual({ 'volatile.idmap.base': '0', a: 'b' });
+    expect(keepProtected({}, { 'volatile.idmap.next': 'x' })).toEqual({});
   });
 });
 
