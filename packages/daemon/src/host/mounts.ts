@@ -95,11 +95,13 @@ export interface CloneOptions {
   /** User namespace whose mapping the clone shows; undefined = the ids on disk. */
   readonly usernsFd?: number | undefined;
   readonly readOnly?: boolean;
+  /** With the mounts below `source`. */
+  readonly recursive?: boolean;
 }
 
 /** Mounts the tree at `source` again at `target` (a bind mount), id-mapped when asked. */
 export async function cloneMount(source: string, target: string, options: CloneOptions = {}): Promise<void> {
-  const tree = await openTreeClone(source);
+  const tree = await openTreeClone(source, options.recursive);
   try {
     const set =
       (options.usernsFd === undefined ? 0 : MOUNT_ATTR_IDMAP) | (options.readOnly === true ? MOUNT_ATTR_RDONLY : 0);

@@ -39,6 +39,11 @@ export class LxcFiles {
   deviceFolder(key: string): string {
     return join(this.folder(key), 'devices');
   }
+  /** Mount points of the guest's disks; outside its own folder, which is removed recursively. */
+  mountFolder(key: string): string {
+    checkKey(key);
+    return join(this.root, '.keelson', 'mounts', key);
+  }
   get hook(): string {
     return join(this.root, '.keelson', 'post-stop');
   }

@@ -30,6 +30,7 @@ import { guestMetrics } from './metrics.ts';
 import { probeHost } from './probe.ts';
 import { recoverGuests } from './recover.ts';
 import { runStart, writeGuestFiles } from './start.ts';
+import { unstageMounts } from './staged-mounts.ts';
 import { killGuest, shutdownGuest } from './stop.ts';
 
 export interface LxcDriverOptions {
@@ -187,6 +188,7 @@ export class LxcDriver implements InstanceDriver {
   async forget(ref: InstanceRef): Promise<void> {
     if (this.#table.get(ref.key) !== undefined) throw errors.badRequest('The instance is running');
     await this.#table.discardEvents(ref.key);
+    await unstageMounts(this.#files, ref.key);
     await this.#files.remove(ref.key);
   }
 
@@ -216,6 +218,7 @@ export class LxcDriver implements InstanceDriver {
 
   async #cleanUp(key: string): Promise<void> {
     await removeCgroups(this.#layout, this.#files, key);
+    await unstageMounts(this.#files, key);
     await removeInterfaces(await configuredInterfaces(this.#files, key));
   }
 

@@ -14,6 +14,7 @@ import { type LxcProcess, lxcProcess } from '../../../host/tools/lxc.ts';
 import type { LxcFiles } from './files.ts';
 import { type GuestTable, initOf } from './guests.ts';
 import { configuredInterfaces, removeCgroups, removeInterfaces } from './leftovers.ts';
+import { unstageMounts } from './staged-mounts.ts';
 
 const SIGKILL = 9;
 /** How long a start that was under way when the daemon died may take to get somewhere. */
@@ -90,6 +91,7 @@ async function removeLeftovers(context: RecoverContext, known: ReadonlySet<strin
     if (table.get(key) !== undefined) continue;
     try {
       await removeCgroups(layout, files, key);
+      await unstageMounts(files, key);
       await removeInterfaces(await configuredInterfaces(files, key));
       if (!known.has(key)) await files.remove(key);
     } catch (error) {

@@ -10,6 +10,7 @@ import { type ConfigFiles, type HostFacts, lxcConfig } from './config.ts';
 import type { LxcFiles } from './files.ts';
 import { initOf } from './guests.ts';
 import { seccompPolicy } from './seccomp.ts';
+import { stageMounts } from './staged-mounts.ts';
 
 const SIGKILL = 9;
 
@@ -31,7 +32,8 @@ export async function writeGuestFiles(files: LxcFiles, spec: StartSpec, host: Ho
     devices,
     cgroup: { payload: files.payload(key), monitor: files.monitor(key) },
   };
-  const mounts = await Promise.all(spec.mounts.map(async (mount) => ({ ...mount, kind: await kindOf(mount) })));
+  const staged = await stageMounts(files, spec);
+  const mounts = await Promise.all(staged.map(async (mount) => ({ ...mount, kind: await kindOf(mount) })));
   const text = lxcConfig({ ...spec, mounts }, host, configFiles);
   await rename(log, `${log}.old`).catch(() => undefined);
   await Promise.all([
