@@ -12,7 +12,7 @@ export interface ExecOptions {
   /** Numeric ids in the guest; default root. */
   readonly user?: number;
   readonly group?: number;
-  /** What the command reads; without it its input is empty. */
+  /** What the command reads. Without it the input of `execute` is empty, that of `exec` stays open for `write`. */
   readonly stdin?: ExecInput;
   /** Kills the command and rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
@@ -107,6 +107,7 @@ export class ExecProcess implements AsyncDisposable {
 
   /** Sends input; resolves when the connection took it. */
   async write(data: string | Uint8Array): Promise<void> {
+    if (data.length === 0) return;
     this.#stdin.send(typeof data === 'string' ? new TextEncoder().encode(data) : data);
     while (this.#stdin.bufferedAmount > HIGH_WATER && this.#stdin.readyState === OPEN) {
       await new Promise((resolve) => setTimeout(resolve, 5));
@@ -232,8 +233,9 @@ async function openSockets(plan: SocketPlan, interactive: boolean): Promise<Exec
 
 async function feed(process: ExecProcess, stdin: ExecInput | undefined, interactive: boolean): Promise<void> {
   try {
+    if (stdin === undefined) return;
     if (typeof stdin === 'string' || stdin instanceof Uint8Array) await process.write(stdin);
-    else if (stdin !== undefined) for await (const chunk of stdin) await process.write(chunk);
+    else for await (const chunk of stdin) await process.write(chunk);
     if (!interactive) process.endInput();
   } catch {
     process.kill(9); // input that breaks off must not look like its end

@@ -141,7 +141,7 @@ export class Instance extends Model<InstanceRecord> {
 
   /** Runs a command to its end. `POST /1.0/instances/<name>/exec` @throws APIException when it cannot be started */
   async execute(command: string | readonly string[], options: ExecOptions = {}): Promise<ExecResult> {
-    const process = await this.exec(command, options);
+    const process = await this.exec(command, { stdin: '', ...options });
     const [exitCode, stdout, stderr] = await Promise.all([
       process.exited,
       process.stdout.text(),
@@ -150,7 +150,10 @@ export class Instance extends Model<InstanceRecord> {
     return { exitCode, stdout, stderr };
   }
 
-  /** Starts a command with separate streams. A string is run as is, without a shell: give arguments as a list. */
+  /**
+   * Starts a command with separate streams; `endInput()` ends what it reads. A string is run as is, without a shell:
+   * give arguments as a list. `POST /1.0/instances/<name>/exec` @throws APIException when it cannot be started
+   */
   async exec(command: string | readonly string[], options: ExecOptions = {}): Promise<ExecProcess> {
     const body = { ...bodyOf(command, options), interactive: false, 'wait-for-websocket': true };
     return startExec(this.context, `${this.path}/exec`, body, options);
@@ -204,7 +207,9 @@ export class Instance extends Model<InstanceRecord> {
   async copy(name: string, options: InstanceCopyOptions = {}): Promise<Instance> {
     if (options.to !== undefined) return this.#copyTo(options.to, name, options);
     const source = { type: 'copy', source: this.name, instance_only: options.instanceOnly ?? false };
-    const body = { type: this.record.type as InstancesPost['type'], ...options.change, name, source };
+    const { type, architecture, config, devices, ephemeral, profiles } = (await this.#full(options)).record;
+    const own = { type, architecture, config: lasting(config), devices, ephemeral, profiles };
+    const body = { ...own, ...options.change, name, source };
     const { operation } = await this.connection.request('POST', this.connection.path('instances'), {
       json: body,
       signal: options.signal,
@@ -253,6 +258,10 @@ export class Instance extends Model<InstanceRecord> {
     }
   }
 
+  async #full(options: CallOptions): Promise<this> {
+    return this.populated ? this : this.sync(options);
+  }
+
   async #copyTo(to: InstanceTarget, name: string, options: InstanceCopyOptions): Promise<Instance> {
     const { signal, pool, instanceOnly = false } = options;
     const backup = `copy-${crypto.randomUUID()}`;
@@ -269,6 +278,12 @@ defineAttributes<InstanceRecord>(Instance, FIELDS, WRITABLE);
 
 function definitionOf(context: ModelContext, name: string): { path: string; label: string; writable: typeof WRITABLE } {
   return { path: context.connection.path('instances', name), label: `Instance "${name}"`, writable: WRITABLE };
+}
+
+/** Config that a copy takes over: without what the server wrote about this very instance. */
+function lasting(config: InstanceRecord['config'] = {}): Record<string, string> {
+  const entries = Object.entries(config as Record<string, string>);
+  return Object.fromEntries(entries.filter(([key]) => !key.startsWith('volatile.') || key === 'volatile.base_image'));
 }
 
 function bodyOf(

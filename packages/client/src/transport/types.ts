@@ -39,6 +39,7 @@ export interface WebSocketLike {
 
 /** What the listeners get; only the fields that belong to the event are set. */
 export interface SocketEvent {
+  readonly type?: string;
   readonly data?: unknown;
   readonly code?: number;
   readonly reason?: unknown;
