@@ -1,4 +1,5 @@
-import { request } from '@keelson/testkit';
+import { readFileSync } from 'node:fs';
+import { request, tinyImage } from '@keelson/testkit';
 import { requestsPerSecond } from './http-load.ts';
 import { median, type Row } from './report.ts';
 import { act, type BenchServer, command, memoryOf } from './servers.ts';
@@ -193,4 +194,48 @@ export async function fullMemory(run: Run): Promise<Row[]> {
       goal: { limit: 200 },
     },
   ];
+}
+
+/** How long `GET /1.0` takes while 20 launches, 4 at a time, and an image import run: the 99th percentile. */
+export async function responsiveness(run: Run): Promise<Row[]> {
+  const values: Record<string, number> = {};
+  for (const server of run.servers) {
+    const names = Array.from({ length: 20 }, (_, index) => `busy${index}`);
+    const queue = [...names];
+    const worker = async (): Promise<void> => {
+      for (let name = queue.shift(); name !== undefined; name = queue.shift()) {
+        await act(server, 'POST', '/1.0/instances', container(server, name, 'bt'));
+        await act(server, 'PUT', `/1.0/instances/${name}/state`, start);
+      }
+    };
+    let busy = true;
+    const latencies: number[] = [];
+    const watch = (async (): Promise<void> => {
+      while (busy) {
+        latencies.push(await timed(() => request(server.socket, 'GET', '/1.0')));
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+    })();
+    await Promise.all([worker(), worker(), worker(), worker(), importTwice(server)]);
+    busy = false;
+    await watch;
+    latencies.sort((a, b) => a - b);
+    values[server.name] = latencies[Math.floor(latencies.length * 0.99)] ?? Number.NaN;
+    for (const name of names) {
+      await act(server, 'PUT', `/1.0/instances/${name}/state`, kill);
+      await act(server, 'DELETE', `/1.0/instances/${name}`);
+    }
+    run.note(`responsiveness of ${server.name}: ${latencies.length} requests`);
+  }
+  const name = 'GET /1.0 while 20 launches and an import run, p99';
+  return [{ section: 'responsiveness', name, unit: 'ms', values, goal: { limit: 20 } }];
+}
+
+/** Imports the image under another fingerprint, as a unified tarball of the same content would have. */
+async function importTwice(server: BenchServer): Promise<void> {
+  const { unified } = await tinyImage();
+  const headers = { 'Content-Type': 'application/octet-stream', 'X-LXD-properties': 'os=bench' };
+  const { body } = await request<unknown>(server.socket, 'POST', '/1.0/images', readFileSync(unified), { headers });
+  const done = await request<{ metadata: { fingerprint: string } }>(server.socket, 'GET', `${body.operation}/wait`);
+  await act(server, 'DELETE', `/1.0/images/${done.body.metadata.metadata.fingerprint}`);
 }
