@@ -121,7 +121,7 @@ export const extensions = {
   projects: yes('Projects.'),
   candid_config_key: no('Public key of Candid.'),
   network_vxlan_ttl: no('Hops of vxlan tunnels.'),
-  container_incremental_copy: no('Copies refresh an existing instance.'),
+  container_incremental_copy: yes('Copies refresh an existing instance.'),
   usb_optional_vendorid: no('USB devices by product alone.'),
   snapshot_scheduling: yes('Snapshots by schedule, pattern and expiry.'),
   snapshot_schedule_aliases: yes('Schedules by alias such as @daily.'),

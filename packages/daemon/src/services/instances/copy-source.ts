@@ -4,9 +4,11 @@ import type { InstanceRecord, InstanceSnapshotRecord } from '../../state/records
 import type { Write } from '../../state/store.ts';
 import type { OperationContext, StartedOperation } from '../operations/contract.ts';
 import { type By, type InstanceContext, idOf } from './context.ts';
+import { CopyRefresh } from './copy-refresh.ts';
 import type { InstanceCreator, Target } from './creator.ts';
-import { progressOf } from './creator.ts';
+import { progressOf } from './progress.ts';
 import { type Draft, draftInstance } from './draft.ts';
+import type { RootVolume } from './ports.ts';
 import { withoutVolatile } from './plan/volatile.ts';
 
 interface Found {
@@ -19,10 +21,12 @@ interface Found {
 export class CopySource {
   readonly #context: InstanceContext;
   readonly #creator: InstanceCreator;
+  readonly #refresher: CopyRefresh;
 
   constructor(context: InstanceContext, creator: InstanceCreator) {
     this.#context = context;
     this.#creator = creator;
+    this.#refresher = new CopyRefresh(context);
   }
 
   /** @throws bad-request without a source, not-found naming it. */
@@ -39,13 +43,32 @@ export class CopySource {
       target,
       by,
       async (operation) => {
-        if (source.refresh === true && this.#context.find(target.project, target.name) !== undefined) {
-          throw errors.notImplemented('Refreshing an existing copy is not supported yet');
+        const existing = this.#context.find(target.project, target.name);
+        if (source.refresh === true && existing !== undefined) {
+          await this.#refresh(found, existing, instanceOnly, operation);
+          return;
         }
         await this.copy(found, target, { instanceOnly, by }, operation);
       },
       [text],
     );
+  }
+
+  async #refresh(
+    found: Found,
+    target: InstanceRecord,
+    instanceOnly: boolean,
+    operation: OperationContext,
+  ): Promise<void> {
+    const snapshots = instanceOnly
+      ? []
+      : this.#context.snapshotsOf(found.record.project, found.record.name).map(({ value }) => value);
+    await this.#refresher.refresh(this.#rootOf(found), snapshots, target, operation);
+    this.#context.lifecycle('instance-updated', target);
+  }
+
+  #rootOf({ record, snapshot }: Found): RootVolume & { readonly snapshot?: string } {
+    return { ...this.#context.rootVolume(record), ...(snapshot === undefined ? {} : { snapshot: snapshot.name }) };
   }
 
   async copy(
@@ -76,12 +99,11 @@ export class CopySource {
     await this.#creator.make(draft, operation, options.by, {
       writes,
       fill: async ({ record, size }) => {
-        const root = {
-          ...this.#context.rootVolume(found.record),
-          ...(found.snapshot === undefined ? {} : { snapshot: found.snapshot.name }),
-        };
         const to = this.#context.rootVolume(record);
-        await deps.storage.copy(root, to, { snapshots: snapshots.map(({ name }) => name), ...progressOf(operation) });
+        await deps.storage.copy(this.#rootOf(found), to, {
+          snapshots: snapshots.map(({ name }) => name),
+          ...progressOf(operation),
+        });
         if (size !== undefined) await deps.storage.resize(to, size);
       },
     });

@@ -13,6 +13,7 @@ import { type CreateIntent, INTENTS } from './intents.ts';
 import { missingSource } from './guest-devices.ts';
 import { typeLimits } from './plan/instance-types.ts';
 import { checkInstanceName, generateName } from './plan/names.ts';
+import { progressOf } from './progress.ts';
 import type { InstanceRemover } from './remover.ts';
 
 /** How the root of a draft comes to be. */
@@ -200,23 +201,4 @@ function typeOf(type: string | undefined): InstanceType {
 function imageConfig(image: ImageRecord): Record<string, string> {
   const properties = Object.entries(image.properties).map(([key, value]) => [`image.${key}`, value] as const);
   return { ...Object.fromEntries(properties), 'volatile.base_image': image.fingerprint };
-}
-
-/** Progress of storage and images as the operation shows it. */
-export function progressOf(operation: OperationContext): {
-  readonly signal: AbortSignal;
-  readonly onProgress: (progress: {
-    readonly stage: string;
-    readonly bytes: number;
-    readonly percent?: number;
-  }) => void;
-} {
-  return {
-    signal: operation.signal,
-    onProgress: ({ stage, bytes, percent }) => {
-      if (bytes === 0 && percent === undefined) return;
-      const name = stage === 'unpack' ? 'create_instance_from_image_unpack' : stage;
-      operation.progress(name, percent === undefined ? { bytes } : { bytes, percent });
-    },
-  };
 }

@@ -1,3 +1,4 @@
+import type { Write } from '../../state/store.ts';
 import type { RootVolume } from './ports.ts';
 
 /** What a half-made instance may have left: its root and files. Undone after a crash. */
@@ -46,12 +47,23 @@ export interface MoveIntent {
   readonly target: RootVolume;
 }
 
+/** A copy whose root is replaced by `temporary`. */
+export interface RefreshIntent {
+  readonly root: RootVolume;
+  readonly temporary: RootVolume;
+  /** Make the records follow. */
+  readonly writes: readonly Write[];
+  /** The new root is complete and takes the old one's place. */
+  readonly swapped: boolean;
+}
+
 export const INTENTS = {
   create: 'instance-create',
   delete: 'instance-delete',
   start: 'instance-start',
   rename: 'instance-rename',
   move: 'instance-move',
+  refresh: 'instance-refresh',
   snapshotCreate: 'instance-snapshot-create',
   snapshotDelete: 'instance-snapshot-delete',
   snapshotRename: 'instance-snapshot-rename',

@@ -8,7 +8,7 @@ import type { Write } from '../../state/store.ts';
 import type { OperationContext, StartedOperation } from '../operations/contract.ts';
 import { checkDeletable, type ChangeRequest } from './changer.ts';
 import { type InstanceContext, idOf } from './context.ts';
-import { progressOf } from './creator.ts';
+import { progressOf } from './progress.ts';
 import { INTENTS, type MoveIntent, type RenameIntent } from './intents.ts';
 import { rootDisk } from './plan/expand.ts';
 import { checkInstanceName } from './plan/names.ts';

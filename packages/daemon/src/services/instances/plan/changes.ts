@@ -53,7 +53,8 @@ export function keepProtected(before: Config, after: Config): Record<string, str
   const result: Record<string, string> = { ...after };
   for (const key of PROTECTED) {
     const value = before[key];
-    if (value !== undefined && (after[key] ?? '') === '') throw errors.badRequest("Volatile idmap keys can't be deleted by the user");
+    if (value !== undefined && (after[key] ?? '') === '')
+      throw errors.badRequest("Volatile idmap keys can't be deleted by the user");
     if (value === undefined) delete result[key];
     else result[key] = value;
   }

@@ -247,7 +247,10 @@ describe('changes', () => {
   });
   it('keeps id map keys from users', () => {
     expect(() => keepProtected({ 'volatile.idmap.base': '0' }, {})).toThrow("can't be deleted");
-    expect(keepProtected({ 'volatile.idmap.base': '0' }, { 'volatile.idmap.base': '1', a: 'b' })).toEqual({ 'volatile.idmap.base': '0', a: 'b' });
+    expect(keepProtected({ 'volatile.idmap.base': '0' }, { 'volatile.idmap.base': '1', a: 'b' })).toEqual({
+      'volatile.idmap.base': '0',
+      a: 'b',
+    });
     expect(keepProtected({}, { 'volatile.idmap.next': 'x' })).toEqual({});
   });
 });
