@@ -1,6 +1,7 @@
 import type { Profile, ProfilePut, ProfilesPost } from '@keelson/api';
 import { errors, isKeelsonError, type KeelsonError } from '../../core/errors.ts';
 import { JsonCache, type RecordList } from '../../core/record-list.ts';
+import { setDevices, setValues } from '../../core/set-values.ts';
 import type { Collection, Entry, Ledger } from '../../state/collection.ts';
 import type { InstanceRecord } from '../../state/records/instance.ts';
 import type { ProfileRecord } from '../../state/records/profile.ts';
@@ -70,7 +71,7 @@ export class ProfileService implements Profiles {
   async create(project: string, body: ProfilesPost, options: ChangeOptions = {}): Promise<string> {
     checkProfileName(body.name);
     const { name, description = '', config = {}, devices = {} } = body;
-    const record: ProfileRecord = { project: this.#home(project), name, description, config, devices };
+    const record = cleaned({ project: this.#home(project), name, description, config, devices });
     this.#options.guard.check(record);
     await orConflict(this.#records.create(idOf(record.project, name), record), name);
     return this.#announce('profile-created', project, name, requestorOf(options));
@@ -130,7 +131,7 @@ export class ProfileService implements Profiles {
     let before: ProfileRecord | undefined;
     const { value: after } = await this.#records.update(id, (current) => {
       options.precondition?.(etagSource(current));
-      const wanted = change(current);
+      const wanted = cleaned(change(current));
       this.#options.guard.check(wanted);
       before = current;
       return wanted;
@@ -193,6 +194,11 @@ export class ProfileService implements Profiles {
 /** The writable part, whose equality is the ETag's. */
 function etagSource(record: ProfileRecord): readonly unknown[] {
   return [record.config, record.description, record.devices];
+}
+
+/** What is kept of a request: an empty value means "not set". */
+function cleaned(record: ProfileRecord): ProfileRecord {
+  return { ...record, config: setValues(record.config), devices: setDevices(record.devices) };
 }
 
 function requestorOf({ requestor }: ChangeOptions): Pick<Lifecycle, 'requestor'> {
