@@ -4,7 +4,7 @@ import { mayUseProject } from '../../services/certificates/caller.ts';
 import type { InstanceService } from '../../services/instances/instance-service.ts';
 import type { ListScope } from '../../services/instances/reader.ts';
 import { bindList } from '../list.ts';
-import { empty, operation, raw, sync } from '../reply.ts';
+import { empty, operation, raw, sync, prepared, type Reply } from '../reply.ts';
 import { changeOptions, type RouteRequest } from '../request.ts';
 import { bind, type RouteBinding } from '../route.ts';
 
@@ -51,11 +51,17 @@ function collectionRoutes({ reader, creator, backupImport, runner }: Parts): Rou
 }
 
 function objectRoutes({ reader, changer, lifecycle, snapshots }: Parts): RouteBinding[] {
+  /** Whole answers, kept as long as the rendered record is. */
+  const replies = new WeakMap<object, Reply>();
   return [
-    bind(routes['instances.get'], async ({ project, params, recursion, instanceType }) => {
-      const { instance, etag } = reader.get(project, params.name, instanceType);
-      if (recursion === 0) return sync(instance, etag);
-      return sync(await reader.getFull(project, params.name, instanceType), etag);
+    bind(routes['instances.get'], ({ project, params, recursion, instanceType }) => {
+      const { instance, text, etag } = reader.get(project, params.name, instanceType);
+      if (recursion !== 0) return reader.getFull(project, params.name, instanceType).then((full) => sync(full, etag));
+      const known = replies.get(instance);
+      if (known !== undefined) return known;
+      const reply = prepared(text, etag);
+      replies.set(instance, reply);
+      return reply;
     }),
     bind(routes['instances.put'], (request) => {
       const { project, params, body } = request;

@@ -42,9 +42,10 @@ export class InstanceReader {
     project: string,
     name: string,
     type?: InstanceType,
-  ): { readonly instance: Instance; readonly etag: readonly unknown[] } {
+  ): { readonly instance: Instance; readonly text: string; readonly etag: readonly unknown[] } {
     const entry = this.#context.entry(project, name, type);
-    return { instance: this.#render(entry).value, etag: etagSource(entry.value) };
+    const { value, text } = this.#render(entry);
+    return { instance: value, text, etag: etagSource(entry.value) };
   }
 
   async getFull(project: string, name: string, type?: InstanceType): Promise<InstanceFull> {
