@@ -63,7 +63,7 @@ function notFound(text: string, url: string): string {
   const noun = parts.map((part) => NOUNS[part]).findLast((one) => one !== undefined);
   if (noun === undefined || name === '' || NOUNS[name] !== undefined) return text;
   if (!text.toLowerCase().startsWith(noun) || !text.endsWith('not found')) return text;
-  const first = text.includes(name) ? text : `${text}: ${name}`;
+  const first = text.split(/[\s"':]+/).includes(name) ? text : `${text}: ${name}`;
   const list = LISTS[noun];
   return list === undefined ? first : `${first}\nSee "${list}".`;
 }

@@ -3,13 +3,13 @@ import { parseArgs } from 'node:util';
 import { type Command, type Option, type Parsed, UsageError } from './command.ts';
 import { Context } from './context.ts';
 import { type Format, FORMATS } from './output/format.ts';
-import { Output } from './output/output.ts';
+import { Output, type Terminal } from './output/output.ts';
 
 export interface ProgramOptions {
   readonly commands: readonly Command[];
   readonly version: string;
   readonly stdout: NodeJS.WritableStream;
-  readonly stderr: NodeJS.WriteStream;
+  readonly stderr: Terminal;
   /** Called with the exit code of the command that ran. */
   readonly onExit: (code: number) => void;
   readonly signal: AbortSignal;
@@ -99,7 +99,10 @@ function parsed(command: Command, given: readonly unknown[], local: Readonly<Rec
     rest: (name) => (values.get(name) as string[] | undefined) ?? [],
     flag: (name) => option(name) === true,
     value: (name) => option(name) as string | undefined,
-    values: (name) => (option(name) as string[] | undefined) ?? [],
+    values: (name) => [
+      ...((valueOf(local, name) as string[] | undefined) ?? []),
+      ...((late[name] as string[] | undefined) ?? []),
+    ],
   };
 }
 

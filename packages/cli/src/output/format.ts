@@ -17,8 +17,14 @@ export function formatList<T>(format: Format, columns: readonly Column<T>[], rec
   if (format === 'yaml') return stringify(records);
   const rows = records.map((record) => columns.map((column) => column.text(record)));
   if (format === 'csv') return rows.map((row) => `${row.map(csvCell).join(',')}\n`).join('');
-  const titles = columns.map(({ title }) => title);
-  return format === 'compact' ? compact(titles, rows) : table(titles, rows);
+  const titles = columns.map(({ title }) => printable(title));
+  const shown = rows.map((row) => row.map(printable));
+  return format === 'compact' ? compact(titles, shown) : table(titles, shown);
+}
+
+/** Names and texts may come from a guest: what could steer the terminal is shown as a question mark. */
+function printable(text: string): string {
+  return text.replaceAll(/[^\P{Cc}\n]/gu, '?');
 }
 
 /** A cell as RFC 4180 has it: quoted when it must be. */

@@ -2,15 +2,21 @@ import type { Operation } from '@keelson/api';
 import { stringify } from 'yaml';
 import { type Column, type Format, formatList } from './format.ts';
 
+/** A stream that may be a terminal. */
+export interface Terminal extends NodeJS.WritableStream {
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+}
+
 /** Where a command writes: results to stdout, progress and notes to stderr. */
 export class Output {
   readonly format: Format;
   readonly #stdout: NodeJS.WritableStream;
-  readonly #stderr: NodeJS.WriteStream;
+  readonly #stderr: Terminal;
   readonly #quiet: boolean;
   #progress = '';
 
-  constructor(options: { format: Format; quiet: boolean; stdout: NodeJS.WritableStream; stderr: NodeJS.WriteStream }) {
+  constructor(options: { format: Format; quiet: boolean; stdout: NodeJS.WritableStream; stderr: Terminal }) {
     this.format = options.format;
     this.#stdout = options.stdout;
     this.#stderr = options.stderr;
