@@ -2,6 +2,7 @@ import { randomIds, type Ids } from '../core/ids.ts';
 import { SystemClock, type Clock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import { LxcDriver } from '../drivers/instance/lxc/lxc-driver.ts';
+import { InstanceDrivers } from '../drivers/instance/registry.ts';
 import { readMachineFacts } from '../host/host-facts.ts';
 import { FrontDoor } from '../http/front-door.ts';
 import { HttpServer } from '../http/http-server.ts';
@@ -85,8 +86,9 @@ export async function assemble(options: DaemonOptions): Promise<Daemon> {
     },
     stack,
   );
-  const driver = new LxcDriver({ root: base.paths.lxc, log });
-  stack.defer(() => driver.dispose());
+  const drivers = new InstanceDrivers([new LxcDriver({ root: base.paths.lxc, log })]);
+  for (const one of drivers.all()) stack.defer(() => one.dispose());
+  const driver = drivers.get('container');
   const storage = storageVertical(base, { images: images.forInstances, guests: driver, config: server.config }, stack);
   late.imageVolumes = storage.imageVolumes;
   const instances = await instancesVertical(
@@ -112,7 +114,7 @@ export async function assemble(options: DaemonOptions): Promise<Daemon> {
     instances,
     warningsVertical(base),
     { routes: [...operationRoutes(base.operations), ...eventRoutes(events)] },
-    await serverVertical(base, server, await driverFacts([driver], storage.drivers.all()), options.version),
+    await serverVertical(base, server, await driverFacts(drivers.all(), storage.drivers.all()), options.version),
   ];
 
   const { door, https, unix } = openFront(base, verticals, {

@@ -27,7 +27,7 @@ describe('refresh of a copy', () => {
     await world.ok(world.service.snapshots.create('default', 'c1', { name: 'new' }));
     await world.create('c2', { source: { type: 'copy', source: 'c1', refresh: true } });
     expect(world.service.snapshots.list('default', 'c2').urls()).toEqual(['/1.0/instances/c2/snapshots/new']);
-    expect([...world.storage.roots.entries()].sort()).toEqual([
+    expect([...world.storage.roots.entries()].toSorted(([a], [b]) => a.localeCompare(b))).toEqual([
       ['pool/default/c1', ['new']],
       ['pool/default/c2', ['new']],
     ]);
