@@ -15,6 +15,10 @@ const taken: Difference = {
   status: [500, 409],
 };
 
+const managedPool: Difference = {
+  reason: 'The contract of the project has a field `managed` in the record of a pool.',
+};
+
 /** The whole list, by the name of the case. A case that agrees must not stand here: the test says so. */
 export const differences: Readonly<Record<string, Difference>> = {
   'instances of a missing project': {
@@ -33,6 +37,9 @@ export const differences: Readonly<Record<string, Difference>> = {
   'pool create bad value': callersFault,
   'pool create bad source': callersFault,
   'pool put': callersFault,
+  'pools full': managedPool,
+  pool: managedPool,
+  'pool used': managedPool,
   'pool resources missing': missing,
   'network create bad key': callersFault,
   'network create bad value': callersFault,

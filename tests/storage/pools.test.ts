@@ -39,6 +39,7 @@ describe('storage pools', () => {
       description: 'first',
       driver: 'dir',
       locations: ['none'],
+      managed: true,
       name: 'p1',
       status: 'Created',
       used_by: null,

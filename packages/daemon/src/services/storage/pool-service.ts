@@ -180,6 +180,7 @@ export class PoolService implements StoragePools {
         used_by: users.length === 0 ? null : [...users],
         status: live.failure(name) === undefined ? status : 'Unavailable',
         locations: ['none'],
+        managed: true,
       };
     });
   }
