@@ -8,7 +8,7 @@ import {
   Client,
   exportToFile,
   Image,
-  Instance,
+  type Instance,
   Network,
   NotFound,
   Profile,

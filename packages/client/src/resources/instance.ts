@@ -84,6 +84,7 @@ export class Instance extends Model<InstanceRecord> {
   declare readonly location: string;
   declare profiles: string[];
   declare readonly project: string;
+  declare stateful: boolean;
   declare readonly status: string;
   declare readonly status_code: number;
   declare readonly type: string;
