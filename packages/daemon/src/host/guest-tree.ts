@@ -100,6 +100,7 @@ function explained(error: unknown, path: string): unknown {
   switch (errnoOf(error)) {
     case 'ENOENT':
     case 'ENOTDIR':
+    case 'EXDEV': // a magic link of /proc, which would leave the root
       return errors.notFound('Not Found', error);
     case 'EEXIST':
       return errors.badRequest(`"${path}" exists already`, error);
@@ -113,6 +114,11 @@ function explained(error: unknown, path: string): unknown {
       return errors.badRequest(`"${path}" goes through too many symbolic links`, error);
     case 'EINVAL':
       return errors.badRequest(`"${path}" is not a regular file`, error);
+    case 'ENAMETOOLONG':
+      return errors.badRequest('The path is too long', error);
+    case 'EACCES':
+    case 'EPERM':
+      return errors.badRequest(`The act is not permitted on "${path}"`, error);
     case 'EROFS':
       return errors.badRequest(`"${path}" is on a read-only file system`, error);
     case 'ENOSPC':

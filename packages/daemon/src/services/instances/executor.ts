@@ -37,7 +37,7 @@ export class InstanceExecutor {
   ): StartedOperation {
     const record = this.#running(project, name, options.type);
     const config = this.#context.expand(record).config;
-    if (body.command.length === 0) throw errors.badRequest('No command given');
+    checkCommand(body);
     // A terminal needs somebody in front of it.
     const interactive = body.interactive === true && body['wait-for-websocket'] === true;
     const user = body.user ?? 0;
@@ -269,6 +269,15 @@ function result(
   if (code !== 127 && code !== 126) return metadata;
   operation.update(metadata);
   throw errors.badRequest(code === 127 ? 'Command not found' : 'Command not executable');
+}
+
+/** @throws bad-request for what no process can be given. */
+function checkCommand({ command, environment = {}, cwd = '' }: InstanceExecPost): void {
+  if (command.length === 0) throw errors.badRequest('No command given');
+  const texts = [...command, ...Object.entries(environment).flat(), cwd];
+  if (texts.some((text) => text.includes('\0'))) throw errors.badRequest('A command cannot hold a NUL character');
+  const name = Object.keys(environment).find((key) => key === '' || key.includes('='));
+  if (name !== undefined) throw errors.badRequest(`Invalid name of an environment variable: "${name}"`);
 }
 
 function positive(value: number | undefined, fallback: number): number {

@@ -79,6 +79,10 @@ describe('create', () => {
       { profiles: [] },
       'Failed creating instance record: Failed initialising instance: Failed getting root disk: No root device could be found',
     ],
+    [
+      { devices: { d: { type: 'disk', path: '/a/../../x', source: '/tmp' } } },
+      'Failed creating instance record: Failed initialising instance: Invalid devices: Device validation failed for "d": The path of a disk cannot hold ".."',
+    ],
     [{ devices: { d: { type: 'foo' } } }, 'Failed creating instance record: Invalid device type foo'],
     [
       { devices: { d: { type: 'disk', path: '/x' } } },
@@ -341,6 +345,10 @@ describe('exec without sockets', () => {
     await using handle = await world.service.logs.open('default', 'c1', `exec_${recorded.id}.stdout`);
     expect(await handle.readFile('utf8')).toBe('hi');
     await expect(world.service.logs.open('default', 'c1', '../x')).rejects.toThrow('not valid');
+    expect(() => world.service.executor.exec('default', 'c1', { command: ['a\0b'] })).toThrow('NUL');
+    expect(() => world.service.executor.exec('default', 'c1', { command: ['a'], environment: { 'A=B': '' } })).toThrow(
+      'Invalid name',
+    );
     world.driver.onExec = () => ({ code: 127 });
     expect(await world.fails(world.service.executor.exec('default', 'c1', { command: ['x'] }))).toBe(
       'Command not found',

@@ -95,11 +95,15 @@ function missingPart(device: Config): string | undefined {
   const path = device['path'] ?? '';
   switch (device['type']) {
     case 'disk':
+      if (path.split('/').includes('..')) return 'The path of a disk cannot hold ".."';
+      if (path === '/' && source !== '') return 'Root disk entry may not have a "source" property set';
+      if (path === '/' && (device['pool'] ?? '') === '') return 'Root disk entry must have a "pool" property set';
       return (source === '' || path === '') && path !== '/'
         ? 'Disk entry is missing the required "source" or "path" property'
         : undefined;
     case 'unix-char':
     case 'unix-block':
+      if (path.split('/').includes('..')) return 'The path of a device cannot hold ".."';
       return source === '' && path === ''
         ? 'Unix device entry is missing the required "source" or "path" property'
         : undefined;
