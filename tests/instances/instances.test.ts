@@ -182,6 +182,13 @@ describe('instances through the lxc client', () => {
     expect(await inside('c1', 'echo alive')).toBe('alive\n');
   });
 
+  it('starts with the daemon what asks for it', async () => {
+    await world.ok('init', 'tiny', 'auto', '-c', 'boot.autostart=true');
+    await world.daemon.restart();
+    await until('the instance to run', async () => (await state('auto')).status === 'Running');
+    await world.ok('delete', '--force', 'auto');
+  });
+
   it('renames, publishes and deletes', async () => {
     await world.ok('stop', 'c1', '--force');
     await world.ok('rename', 'c1', 'c3');
