@@ -35,6 +35,17 @@ describe('GuestRoot', () => {
     },
   );
 
+  it.each(['proc/version', 'proc/sys/kernel/core_pattern', 'sys/kernel/profiling'])(
+    'opens nothing in a kernel file system: %s',
+    async (path) => {
+      await using root = await GuestRoot.open('/');
+      for (const flags of [constants.O_RDONLY, constants.O_WRONLY | constants.O_TRUNC])
+        await expect(root.openFile(path, flags)).rejects.toMatchObject({ code: 'EPERM' });
+      await expect(root.mkdir(`${path}.new`, { mode: 0o755, uid: 0, gid: 0 })).rejects.toMatchObject({ code: 'EPERM' });
+      await expect(root.chmod(path, 0o777)).rejects.toMatchObject({ code: 'EPERM' });
+    },
+  );
+
   it('removes a link, never what it points to', async () => {
     await using root = await GuestRoot.open(inside);
     await root.remove('absolute');

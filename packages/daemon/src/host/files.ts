@@ -1,5 +1,5 @@
 import { close, constants, fstat } from 'node:fs';
-import { chmod, type FileHandle, mkdir, open, readdir, rename, stat } from 'node:fs/promises';
+import { chmod, type FileHandle, mkdir, open, readdir, rename, stat, statfs } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { run } from './run.ts';
@@ -46,8 +46,9 @@ export interface CreateOptions {
 
 /**
  * Files below a folder whose content a guest controls. Every path is resolved by the kernel as if the folder were
- * the root (`openat2(RESOLVE_IN_ROOT)`): links and `..` cannot leave it, also while a guest changes it.
- * Errors carry the errno's name in `code`.
+ * the root (`openat2(RESOLVE_IN_ROOT)`): links and `..` cannot leave it, also while a guest changes it. Content is
+ * read and written only on file systems that store files: in a guest's proc, sys or cgroup the daemon's own rights
+ * would reach the host's kernel (EPERM). Errors carry the errno's name in `code`.
  */
 export class GuestRoot implements AsyncDisposable {
   readonly #fd: number;
@@ -82,6 +83,7 @@ export class GuestRoot implements AsyncDisposable {
   openFile(path: string, flags: number): Promise<FileHandle> {
     return this.#with(path, O_PATH, async (fd) => {
       if ((await statFd(fd)).kind !== 'file') throw new SyscallError('open', EINVAL, path);
+      await assertStored(fd, path);
       return open(fdPath(fd), flags);
     });
   }
@@ -151,6 +153,7 @@ export class GuestRoot implements AsyncDisposable {
   /** Permission bits of a file or folder, links followed inside the root. */
   chmod(path: string, mode: number): Promise<void> {
     return this.#with(path, O_PATH, async (fd) => {
+      await assertStored(fd, path);
       await chmod(fdPath(fd), mode);
     });
   }
@@ -173,7 +176,10 @@ export class GuestRoot implements AsyncDisposable {
   async #inParent<T>(path: string, use: (parent: number, name: string) => Promise<T>): Promise<T> {
     const name = basename(path);
     if (name === '' || name === '.' || name === '..') throw new SyscallError('open', EINVAL, path);
-    return this.#with(dirname(path), O_PATH | constants.O_DIRECTORY, (fd) => use(fd, name));
+    return this.#with(dirname(path), O_PATH | constants.O_DIRECTORY, async (fd) => {
+      await assertStored(fd, path);
+      return use(fd, name);
+    });
   }
 }
 
@@ -187,7 +193,38 @@ async function makeIn<T>(parent: number, make: () => Promise<T>, makeNow: () => 
   }
 }
 
+const EPERM = 1;
 const EINVAL = 22;
+
+/** `statfs` types of file systems that only store files; a guest can mount none of the others to harm the host. */
+const STORAGE: ReadonlySet<number> = new Set([
+  0xef53, // ext2, ext3, ext4
+  0x58465342, // xfs
+  0x9123683e, // btrfs
+  0x794c7630, // overlayfs
+  0x01021994, // tmpfs
+  0x858458f6, // ramfs
+  0x2fc12fc1, // zfs
+  0xca451a4e, // bcachefs
+  0xf2f52010, // f2fs
+  0x3153464a, // jfs
+  0x73717368, // squashfs
+  0xe0f5e1e2, // erofs
+  0x9660, // iso9660
+  0x4d44, // vfat
+  0x2011bab0, // exfat
+  0x6969, // nfs
+  0xff534d42, // cifs
+  0xfe534d42, // smb2
+  0x00c36400, // ceph
+  0x01021997, // 9p
+]);
+
+/** @throws EPERM when the descriptor lies in a file system that is more than files, such as proc. */
+async function assertStored(fd: number, path: string): Promise<void> {
+  const { type } = await statfs(fdPath(fd));
+  if (!STORAGE.has(type >>> 0)) throw new SyscallError('open', EPERM, path);
+}
 
 /** Names the exact inode behind a descriptor: nothing is resolved again. */
 function fdPath(fd: number): string {

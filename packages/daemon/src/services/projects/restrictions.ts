@@ -11,6 +11,9 @@ const lowLevel = new Set([
   'raw.apparmor',
   'raw.lxc',
   'raw.seccomp',
+  'security.devlxd.images',
+  'security.idmap.base',
+  'security.idmap.size',
 ]);
 const lowLevelVirtual = new Set(['boot.host_shutdown_timeout', 'raw.qemu', 'raw.qemu.conf', 'limits.memory.hugepages']);
 
