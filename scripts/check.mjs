@@ -8,7 +8,7 @@ import { unitTests } from './lib/suites.mjs';
 const PACKAGES = ['api', 'client', 'cli', 'daemon', 'testkit'];
 
 async function types() {
-  const projects = [...PACKAGES.map((name) => `packages/${name}`), 'tests', 'scripts', 'bench'];
+  const projects = [...PACKAGES.map((name) => `packages/${name}`), 'tests', 'scripts', 'bench', 'examples'];
   let failed = 0;
   for (const project of projects.filter((path) => existsSync(join(ROOT, path, 'tsconfig.json')))) {
     const { code, stdout } = await capture(['tsc', '-p', project, '--noEmit']);
