@@ -7,7 +7,7 @@ import { pack } from 'tar-stream';
 import { errors } from '../../core/errors.ts';
 import { CommandError } from '../run.ts';
 import { runStream } from '../run-stream.ts';
-import { catTar, compressCommand, extractTar, listTar, packTar, type TarFile } from '../tools/tar.ts';
+import { catTar, compressCommand, extractTar, listTar, packCommand, packTar, type TarFile } from '../tools/tar.ts';
 import { displayName, parseTarLine } from './entries.ts';
 import { formatOfFile, type TarCompression } from './format.ts';
 
@@ -318,28 +318,9 @@ async function packFolder(
   sink: (output: Readable) => Promise<void>,
 ): Promise<void> {
   const prefix = part.name.replace(/[\\&,;]/g, '\\$&');
-  const args = [
-    '--create',
-    '--file=-',
-    '--format=posix',
-    '--numeric-owner',
-    '--acls',
-    '--xattrs',
-    '--xattrs-include=user.*',
-    '--xattrs-include=security.capability',
-    '--sparse',
-    '--one-file-system',
-    // Of a part in the middle exactly two blocks are cut off at its end.
-    ...(last ? [] : ['--blocking-factor=1']),
-    `--transform=flags=rSh;s,^\\.\\(/\\|$\\),${prefix}\\1,`,
-    '.',
-  ];
-  const range = part.idRange;
-  const [command = 'tar', ...rest] =
-    range === undefined
-      ? ['tar', ...args]
-      : ['lxc-usernsexec', '-m', `b:0:${range.base}:${range.size}`, '--', 'tar', ...args];
-  await runStream(command, rest, {
+  // Of a part in the middle exactly two blocks are cut off at its end.
+  const [command, args] = packCommand(prefix, part.idRange, last ? [] : ['--blocking-factor=1']);
+  await runStream(command, args, {
     cwd: part.source,
     stdout: sink,
     ok: [0, 1],

@@ -83,14 +83,16 @@ export interface PackTarOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Streams the content of a folder as an uncompressed tar. Sockets are left out; the folder is the process's cwd. */
-export async function packTar(
-  folder: string,
-  options: PackTarOptions,
-  sink: (output: Readable) => Promise<void>,
-): Promise<void> {
-  const tar = [
-    'tar',
+/**
+ * Program and arguments that pack the folder they run in to standard output, each member below `prefix`: characters
+ * that `sed` would obey are escaped by the caller. `idRange` is the user namespace map to run in.
+ */
+export function packCommand(
+  prefix: string,
+  idRange: PackTarOptions['idRange'],
+  more: readonly string[],
+): readonly [program: string, args: readonly string[]] {
+  const args = [
     '--create',
     '--file=-',
     '--format=posix',
@@ -101,13 +103,21 @@ export async function packTar(
     '--xattrs-include=security.capability',
     '--sparse',
     '--one-file-system',
-    '--warning=no-file-ignored',
-    `--transform=flags=rSh;s,^\\.\\(/\\|$\\),${options.prefix}\\1,`,
+    ...more,
+    `--transform=flags=rSh;s,^\\.\\(/\\|$\\),${prefix}\\1,`,
     '.',
   ];
-  const range = options.idRange;
-  const command = range === undefined ? tar : ['lxc-usernsexec', '-m', `b:0:${range.base}:${range.size}`, '--', ...tar];
-  const [name = 'tar', ...args] = command;
+  if (idRange === undefined) return ['tar', args];
+  return ['lxc-usernsexec', ['-m', `b:0:${idRange.base}:${idRange.size}`, '--', 'tar', ...args]];
+}
+
+/** Streams the content of a folder as an uncompressed tar. Sockets are left out; the folder is the process's cwd. */
+export async function packTar(
+  folder: string,
+  options: PackTarOptions,
+  sink: (output: Readable) => Promise<void>,
+): Promise<void> {
+  const [name, args] = packCommand(options.prefix, options.idRange, ['--warning=no-file-ignored']);
   // 1: a file changed while it was read, which a running guest does all the time.
   await runStream(name, args, {
     cwd: folder,
