@@ -1,12 +1,20 @@
 import { isIPv4, isIPv6 } from 'node:net';
+import { isTrue, names, values, type ValueType } from '@keelson/api';
 import ipaddr from 'ipaddr.js';
 import { errors } from '../../core/errors.ts';
 import type { NetworkRecord } from '../../state/records/network.ts';
-import { interfaceNameProblem } from './names.ts';
 
 type Device = Readonly<Record<string, string>>;
 
-const HWADDR = /^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/i;
+/** What the value of a key must be, where one is given. */
+const TYPES: Readonly<Record<string, ValueType>> = {
+  name: names.interfaceName,
+  host_name: names.interfaceName,
+  parent: names.interfaceName,
+  hwaddr: values.macAddress,
+  mtu: values.mtu,
+  'boot.priority': values.uint32,
+};
 
 /** Keys of nics Keelson plugs in. */
 const KEYS: ReadonlySet<string> = new Set([
@@ -55,10 +63,6 @@ const UNSUPPORTED: ReadonlySet<string> = new Set([
 const NIC_TYPES = ['bridged', 'macvlan', 'physical'];
 const OTHER_NIC_TYPES = ['p2p', 'ipvlan', 'routed', 'sriov', 'ovn'];
 
-export function isTrue(value: string | undefined): boolean {
-  return ['true', '1', 'yes', 'on'].includes((value ?? '').toLowerCase());
-}
-
 /**
  * Checks a nic device by itself and against its managed network.
  * @throws bad-request with LXD's text, naming the option.
@@ -89,21 +93,11 @@ function checkKind(device: Device): void {
 }
 
 function checkValues(device: Device): void {
-  const { name, hwaddr, mtu } = device;
-  for (const [key, value] of [
-    ['name', name],
-    ['host_name', device['host_name']],
-    ['parent', device['parent']],
-  ] as const) {
-    const problem = value ? interfaceNameProblem(value) : undefined;
+  for (const [key, type] of Object.entries(TYPES)) {
+    const value = device[key];
+    const problem = value ? type.check(value) : undefined;
     if (problem !== undefined) throw invalid(key, problem);
   }
-  if (hwaddr && !HWADDR.test(hwaddr))
-    throw invalid('hwaddr', 'Invalid MAC address, must be 6 bytes of hex separated by colons');
-  if (mtu && (!/^\d+$/.test(mtu) || Number(mtu) < 1280 || Number(mtu) > 65535))
-    throw invalid('mtu', `Invalid MTU "${mtu}"`);
-  if (device['boot.priority'] && !/^\d+$/.test(device['boot.priority']))
-    throw invalid('boot.priority', `Invalid value for uint32 "${device['boot.priority']}"`);
 }
 
 function checkAddresses(device: Device, network: NetworkRecord | undefined): void {

@@ -1,3 +1,4 @@
+import { isTrue } from '@keelson/api';
 import { errors } from '../../core/errors.ts';
 import type { NicSpec } from '../../drivers/instance/contract.ts';
 import type { HostInterfaces, NicFilters } from '../../drivers/network/contract.ts';
@@ -5,7 +6,7 @@ import type { InstanceRecord } from '../../state/records/instance.ts';
 import type { NetworkRecord } from '../../state/records/network.ts';
 import type { InstanceNetworks } from '../instances/ports.ts';
 import type { NetworkService } from './network-service.ts';
-import { checkNic, isTrue } from './nic-rules.ts';
+import { checkNic } from './nic-rules.ts';
 
 type Device = Readonly<Record<string, string>>;
 

@@ -1,4 +1,5 @@
-import type { Profile, ProfilePut, ProfilesPost } from '@keelson/api';
+import { names, type Profile, type ProfilePut, type ProfilesPost } from '@keelson/api';
+import { checkValue } from '../../core/check-value.ts';
 import { errors, isKeelsonError, type KeelsonError } from '../../core/errors.ts';
 import { JsonCache, type RecordList } from '../../core/record-list.ts';
 import { setDevices, setValues } from '../../core/set-values.ts';
@@ -10,7 +11,6 @@ import type { Check, Write } from '../../state/store.ts';
 import type { Events, Lifecycle } from '../events/contract.ts';
 import { DEFAULT_PROJECT, effectiveProject, projectUrl } from '../projects/scope.ts';
 import type { ChangeOptions, ProfileGuard, Profiles } from './contract.ts';
-import { checkProfileName } from './profile-names.ts';
 import { ProfileUsage } from './profile-usage.ts';
 
 const DEFAULT_PROFILE = 'default';
@@ -69,7 +69,7 @@ export class ProfileService implements Profiles {
   }
 
   async create(project: string, body: ProfilesPost, options: ChangeOptions = {}): Promise<string> {
-    checkProfileName(body.name);
+    checkValue(names.profileName, body.name);
     const { name, description = '', config = {}, devices = {} } = body;
     const record = cleaned({ project: this.#home(project), name, description, config, devices });
     this.#options.guard.check(record);
@@ -93,7 +93,7 @@ export class ProfileService implements Profiles {
 
   async rename(project: string, name: string, newName: string, options: ChangeOptions = {}): Promise<string> {
     if (name === DEFAULT_PROFILE) throw errors.unauthorized('The "default" profile cannot be renamed');
-    checkProfileName(newName);
+    checkValue(names.profileName, newName);
     for (let attempt = 1; ; attempt++) {
       const { checks, writes } = this.#planRename(this.#home(project), name, newName);
       try {

@@ -1,4 +1,5 @@
-import { isTrue, type Project, type ProjectPut, type ProjectsPost, type ProjectState } from '@keelson/api';
+import { isTrue, names, type Project, type ProjectPut, type ProjectsPost, type ProjectState } from '@keelson/api';
+import { checkValue } from '../../core/check-value.ts';
 import { errors, isKeelsonError, type KeelsonError } from '../../core/errors.ts';
 import { JsonCache, type RecordList } from '../../core/record-list.ts';
 import type { Collection, Entry, Ledger } from '../../state/collection.ts';
@@ -13,7 +14,6 @@ import type { ProjectKind, Projects } from './contract.ts';
 import { checkedConfig, checkFeatureChange, defaultProjectConfig, newConfig } from './project-config.ts';
 import type { RecordProjectGuard } from './project-guard.ts';
 import { checkLimitChange, projectState } from './project-limits.ts';
-import { checkProjectName } from './project-names.ts';
 import { type ProjectMembers, ProjectUsage } from './project-usage.ts';
 import { DEFAULT_PROJECT, effectiveProject } from './scope.ts';
 
@@ -86,7 +86,7 @@ export class ProjectService implements Projects {
 
   async create(body: ProjectsPost, options: ChangeOptions = {}): Promise<string> {
     const { name, description = '' } = body;
-    checkProjectName(name);
+    checkValue(names.projectName, name);
     const record: ProjectRecord = { name, description, config: newConfig(body.config ?? {}) };
     await this.#commit(() => {
       if (this.#records.get(name) !== undefined) throw errors.conflict(`Project "${name}" already exists`);
@@ -178,7 +178,7 @@ export class ProjectService implements Projects {
     if (entry === undefined) throw errors.notFound(`Failed loading project "${name}": Project not found`);
     if (this.#records.get(newName) !== undefined) throw errors.conflict(`A project named "${newName}" already exists`);
     if (!this.#usage.isEmpty(name)) throw errors.badRequest('Only empty projects can be renamed');
-    checkProjectName(newName);
+    checkValue(names.projectName, newName);
     const { profiles } = this.#options.members;
     const profile = profiles.get(`${name}/default`);
     const certificates = this.#certificateChange(name, [newName]);
