@@ -17,6 +17,7 @@ import { projectUrl } from '../projects/scope.ts';
 import type { Intent, Intents } from '../intents/contract.ts';
 import type { Operations } from '../operations/contract.ts';
 import { checkNetworkName } from './names.ts';
+import { clean, etagSource, isKnownType, managedView, type NetworkView, unmanagedView } from './network-views.ts';
 import type { NetworkUsage } from './usage.ts';
 
 // The words of `state` and `leases`.
@@ -36,18 +37,6 @@ export interface NetworkServiceOptions {
   readonly guard: Pick<ProjectGuard, 'checkNewNetwork'>;
   /** Folder of a network's files. */
   readonly path: (name: string) => string;
-}
-
-/** `GET /1.0/networks/<name>`: LXD's Network record. */
-export interface NetworkView {
-  readonly config: Readonly<Record<string, string>>;
-  readonly description: string;
-  readonly name: string;
-  readonly type: string;
-  readonly used_by: readonly string[];
-  readonly managed: boolean;
-  readonly status: string;
-  readonly locations: readonly string[];
 }
 
 export interface NetworkWritable {
@@ -324,16 +313,16 @@ export class NetworkService {
 
   async #undoCreate(data: NetworkIntent): Promise<void> {
     if (this.#options.networks.get(data.id) !== undefined) return;
-    await this.#options.drivers
-      .get(data.type)
-      ?.stop({ name: data.name, config: data.config, path: this.#options.path(data.name) });
+    await this.#stop(data);
   }
 
   async #finishDelete(data: NetworkIntent): Promise<void> {
-    await this.#options.drivers
-      .get(data.type)
-      ?.stop({ name: data.name, config: data.config, path: this.#options.path(data.name) });
+    await this.#stop(data);
     await this.#options.networks.delete(data.id);
+  }
+
+  async #stop({ name, type, config }: NetworkIntent): Promise<void> {
+    await this.#options.drivers.get(type)?.stop({ name, config, path: this.#options.path(name) });
   }
 
   #driver(record: NetworkRecord): NetworkDriver {
@@ -362,29 +351,11 @@ export class NetworkService {
   }
 
   #view(record: NetworkRecord): NetworkView {
-    return {
-      config: record.config,
-      description: record.description,
-      name: record.name,
-      type: record.type,
-      used_by: this.#options.usage.users(record.name),
-      managed: true,
-      status: record.status,
-      locations: ['none'],
-    };
+    return managedView(record, this.#options.usage.users(record.name));
   }
 
   #unmanaged(name: string, type: string): NetworkView {
-    return {
-      config: {},
-      description: '',
-      name,
-      type,
-      used_by: this.#options.usage.users(name),
-      managed: false,
-      status: '',
-      locations: [],
-    };
+    return unmanagedView(name, type, this.#options.usage.users(name));
   }
 
   #emit(
@@ -401,18 +372,4 @@ export class NetworkService {
       ...(requestor && { requestor }),
     });
   }
-}
-
-/** The writable part, whose equality is the ETag's. */
-function etagSource(record: NetworkRecord): readonly unknown[] {
-  return [record.name, record.type, record.description, record.config];
-}
-
-function isKnownType(type: string): boolean {
-  return ['macvlan', 'sriov', 'ovn', 'physical'].includes(type);
-}
-
-/** An empty value means: not set. */
-function clean(config: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(config).filter(([, value]) => value !== ''));
 }

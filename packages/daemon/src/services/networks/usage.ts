@@ -2,6 +2,8 @@ import type { Reservation } from '../../drivers/network/contract.ts';
 import type { Collection } from '../../state/collection.ts';
 import type { InstanceRecord } from '../../state/records/instance.ts';
 import type { ProfileRecord } from '../../state/records/profile.ts';
+import { expandDevices } from '../instances/plan/expand.ts';
+import { projectUrl } from '../projects/scope.ts';
 
 type Devices = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
@@ -9,16 +11,6 @@ type Devices = Readonly<Record<string, Readonly<Record<string, string>>>>;
 export function networkOf(device: Readonly<Record<string, string>>): string | undefined {
   if (device['type'] !== 'nic') return undefined;
   return device['network'] || device['parent'] || undefined;
-}
-
-/** Devices of an instance with its profiles applied in order, local ones last. */
-export function expandDevices(
-  instance: InstanceRecord,
-  profiles: (name: string) => ProfileRecord | undefined,
-): Devices {
-  const expanded: Record<string, Readonly<Record<string, string>>> = {};
-  for (const name of instance.profiles) Object.assign(expanded, profiles(name)?.devices ?? {});
-  return Object.assign(expanded, instance.devices);
 }
 
 /**
@@ -56,7 +48,8 @@ export class NetworkUsage {
       for (const network of networksOf(value.devices)) push(users, network, url('profiles', value.project, value.name));
     }
     for (const { value } of this.#instances.list()) {
-      const devices = expandDevices(value, (name) => this.#profiles.get(`${value.project}/${name}`)?.value);
+      const profiles = value.profiles.flatMap((name) => this.#profiles.get(`${value.project}/${name}`)?.value ?? []);
+      const devices = expandDevices(value.devices, profiles);
       for (const network of networksOf(devices)) push(users, network, url('instances', value.project, value.name));
       for (const [name, device] of Object.entries(devices)) {
         const network = networkOf(device);
@@ -95,5 +88,5 @@ function push<T>(map: Map<string, T[]>, key: string, value: T): void {
 }
 
 function url(noun: string, project: string, name: string): string {
-  return `/1.0/${noun}/${encodeURIComponent(name)}${project === 'default' ? '' : `?project=${encodeURIComponent(project)}`}`;
+  return projectUrl(`/1.0/${noun}/${encodeURIComponent(name)}`, project);
 }
