@@ -56,6 +56,7 @@ export class VolumeBackupService implements StorageVolumeBackups {
 
   create(address: VolumeAddress, body: StoragePoolVolumeBackupsPost, options: ChangeOptions = {}): StartedOperation {
     const volume = this.#custom(address);
+    this.#context.deps.guard.checkBackup(volume.project);
     const compression = body.compression_algorithm || this.#defaultCompression();
     if (!COMPRESSIONS.includes(compression)) throw errors.badRequest(`Invalid compression algorithm "${compression}"`);
     if (body.optimized_storage === true) throw errors.badRequest('Optimized backups are not supported by this server');

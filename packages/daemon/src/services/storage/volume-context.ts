@@ -16,6 +16,7 @@ import type {
 import type { Events, Lifecycle } from '../events/contract.ts';
 import type { Intents } from '../intents/contract.ts';
 import type { Operations } from '../operations/contract.ts';
+import type { ProjectGuard } from '../projects/contract.ts';
 import { DEFAULT_PROJECT, effectiveProject } from '../projects/scope.ts';
 import type { ChangeOptions, VolumeAddress } from './contract.ts';
 import type { LivePools } from './live-pools.ts';
@@ -39,6 +40,8 @@ export interface VolumeDeps {
   readonly ids: Ids;
   readonly log: Log;
   readonly isRunning: (instance: InstanceRecord) => boolean;
+  /** Limits and restrictions of projects. */
+  readonly guard: Pick<ProjectGuard, 'checkNewVolume' | 'checkSnapshot' | 'checkBackup'>;
 }
 
 /** What the parts of the volume service share: finding records, checking, announcing. */

@@ -101,6 +101,7 @@ export class VolumeCreator {
     const config = cleanConfig(this.withDefaults(id, body.config ?? {}, body.contentType));
     this.#context.checkConfig(id, config);
     this.assertAbsent(id);
+    this.#context.deps.guard.checkNewVolume(id.project, sizeOf({ config }));
     const { description = '', contentType } = body;
     return { ...id, contentType, description, config, createdAt: timestamp(this.#context.deps.clock) };
   }

@@ -55,7 +55,7 @@ export function renderIndex(
         })),
       },
     },
-    { version: '1.1' },
+    { version: '1.1', aliasDuplicateObjects: false },
   );
 }
 

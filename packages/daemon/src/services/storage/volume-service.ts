@@ -13,7 +13,7 @@ import type { StartedOperation } from '../operations/contract.ts';
 import type { ChangeOptions, StorageVolumes, VolumeAddress, VolumeUpload } from './contract.ts';
 import type { ImageVolumeService } from './image-volumes.ts';
 import { cleanConfig, type VolumeContext } from './volume-context.ts';
-import type { VolumeCreator } from './volume-creator.ts';
+import { sizeOf, type VolumeCreator } from './volume-creator.ts';
 import type { VolumeImporter } from './volume-importer.ts';
 import type { VolumeMover } from './volume-mover.ts';
 import { checkName, snapshotId, type VolumeId, volumeId, volumeUrl } from './volume-names.ts';
@@ -164,6 +164,8 @@ export class VolumeService implements StorageVolumes {
       }
       if (current.type === 'custom' && (wanted.config['size'] ?? '') !== (current.config['size'] ?? '')) {
         const size = parseSize(wanted.config['size'] ?? '');
+        const more = (sizeOf(wanted) ?? 0) - (sizeOf(current) ?? 0);
+        if (more > 0) this.#context.deps.guard.checkNewVolume(id.project, more);
         const { pool, ref } = await this.#context.open(current);
         await pool.quota?.set(ref, size.ok && size.value > 0 ? size.value : undefined);
       }

@@ -46,6 +46,7 @@ export class VolumeSnapshotService implements StorageVolumeSnapshots {
 
   create(address: VolumeAddress, body: StorageVolumeSnapshotsPost, options: ChangeOptions = {}): StartedOperation {
     const volume = this.#context.findCustom(address, 'Snapshots');
+    this.#context.deps.guard.checkSnapshot(volume.project);
     const given = body.name ?? '';
     if (given !== '') checkName(names.snapshotName, given);
     if (given !== '' && this.#exists(volume, given)) throw errors.conflict(`Snapshot "${given}" already in use`);
