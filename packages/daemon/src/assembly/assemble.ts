@@ -89,7 +89,9 @@ export async function assemble(options: DaemonOptions): Promise<Daemon> {
   const drivers = new InstanceDrivers([new LxcDriver({ root: base.paths.lxc, log })]);
   for (const one of drivers.all()) stack.defer(() => one.dispose());
   const driver = drivers.get('container');
-  const storage = storageVertical(base, { images: images.forInstances, guests: driver, config: server.config }, stack);
+  const { guard } = projects;
+  const storageNeeds = { images: images.forInstances, guests: driver, config: server.config, guard };
+  const storage = storageVertical(base, storageNeeds, stack);
   late.imageVolumes = storage.imageVolumes;
   const instances = await instancesVertical(
     base,

@@ -15,7 +15,7 @@ import { PoolService } from '../services/storage/pool-service.ts';
 import { type CopyTree, RootTransfer } from '../services/storage/root-transfer.ts';
 import { StorageUsage } from '../services/storage/usage.ts';
 import { VolumeBackupService } from '../services/storage/volume-backup-service.ts';
-import { VolumeContext } from '../services/storage/volume-context.ts';
+import { VolumeContext, type VolumeDeps } from '../services/storage/volume-context.ts';
 import { VolumeCopier } from '../services/storage/volume-copier.ts';
 import { VolumeCreator } from '../services/storage/volume-creator.ts';
 import { VolumeImporter } from '../services/storage/volume-importer.ts';
@@ -42,6 +42,7 @@ export interface StorageNeeds {
   readonly guests: Pick<InstanceDriver, 'state'>;
   /** Server keys in force. */
   readonly config: { value(key: string): string };
+  readonly guard: VolumeDeps['guard'];
 }
 
 /** Pools and volumes. */
@@ -81,6 +82,7 @@ export function storageVertical(base: Foundations, needs: StorageNeeds, stack: A
     intents,
     events,
     ids,
+    guard: needs.guard,
     isRunning: ({ project, name }) => needs.guests.state(instanceKey(project, name)).status !== 'Stopped',
   });
   const custom = customVolumes(base, context, { ...needs, volumes: imageVolumes });

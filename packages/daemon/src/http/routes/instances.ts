@@ -1,6 +1,6 @@
 import { routes } from '@keelson/api';
 import { errors } from '../../core/errors.ts';
-import { mayUseProject } from '../../services/certificates/caller.ts';
+import { isAdmin, mayUseProject } from '../../services/certificates/caller.ts';
 import type { InstanceService } from '../../services/instances/instance-service.ts';
 import type { ListScope } from '../../services/instances/reader.ts';
 import { bindList } from '../list.ts';
@@ -41,6 +41,7 @@ function collectionRoutes({ reader, creator, backupImport, runner }: Parts): Rou
       const by = {
         ...instanceOptions(request),
         mayUseProject: (project: string) => mayUseProject(request.caller, project),
+        mayFetch: isAdmin(request.caller),
       };
       return operation(await creator.create(request.project, body, by));
     }),

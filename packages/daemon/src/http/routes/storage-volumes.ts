@@ -1,5 +1,6 @@
 import { routes } from '@keelson/api';
 import { errors } from '../../core/errors.ts';
+import { isAdmin, mayUseProject, type Caller } from '../../services/certificates/caller.ts';
 import type { StorageVolumes, VolumeUpload } from '../../services/storage/contract.ts';
 import { bindList } from '../list.ts';
 import { created, empty, operation, type Reply, sync } from '../reply.ts';
@@ -19,18 +20,22 @@ export function storageVolumeRoutes(volumes: StorageVolumes): RouteBinding[] {
       return sync(volume, etag);
     }),
     bind(routes['storage-volumes.put'], async (request) => {
+      checkShared(request);
       await volumes.put(volumeAddress(request), request.body, changeOptions(request));
       return empty();
     }),
     bind(routes['storage-volumes.patch'], async (request) => {
+      checkShared(request);
       await volumes.patch(volumeAddress(request), request.body, changeOptions(request));
       return empty();
     }),
     bind(routes['storage-volumes.post'], async (request) => {
+      checkOther(request.caller, request.body.project);
       const done = await volumes.post(volumeAddress(request), request.body, changeOptions(request));
       return typeof done === 'string' ? created(done) : operation(done);
     }),
     bind(routes['storage-volumes.delete'], async (request) => {
+      checkShared(request);
       await volumes.delete(volumeAddress(request), changeOptions(request));
       return empty();
     }),
@@ -53,6 +58,17 @@ export function volumeAddress({ project, params }: VolumeRequest): {
   return { pool: params.pool, project, type: params.type, name: params.volume };
 }
 
+/** A second project that a body names is one the caller may use, like that of the URL. @throws unauthorized */
+function checkOther(caller: Caller, project: string | undefined): void {
+  if (project === undefined || project === '' || mayUseProject(caller, project)) return;
+  throw errors.unauthorized('not authorized');
+}
+
+/** Volumes of images serve every project. @throws unauthorized */
+function checkShared({ caller, params }: Pick<RouteRequest, 'caller'> & Pick<VolumeRequest, 'params'>): void {
+  if (params.type === 'image' && !isAdmin(caller)) throw errors.unauthorized('not authorized');
+}
+
 type CreateRequest = RouteRequest<(typeof routes)['storage-volumes.create']>;
 type CreateTypedRequest = RouteRequest<(typeof routes)['storage-volumes.create-type']>;
 
@@ -65,6 +81,7 @@ async function create(
   const at = { pool: params.pool, project };
   const options = changeOptions(request);
   if (body !== undefined) {
+    checkOther(request.caller, body.source?.project);
     const started = await volumes.create({ ...at, type }, body, options);
     return started === undefined ? empty() : operation(started);
   }

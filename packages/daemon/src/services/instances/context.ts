@@ -13,6 +13,7 @@ import { idMapBase, parseIdMap, planIdMap } from './plan/idmap.ts';
 import { isTrue } from '@keelson/api';
 import type { IdRange } from '../../drivers/instance/contract.ts';
 import type { RootVolume } from './ports.ts';
+import { RootMounts } from './root-mounts.ts';
 import { InstanceRules } from './rules.ts';
 
 export const NEVER_USED = '1970-01-01T00:00:00Z';
@@ -23,6 +24,8 @@ export interface By {
   readonly requestor?: Requestor | undefined;
   /** False for a project the caller must not see; absent: all may be used. */
   readonly mayUseProject?: ((project: string) => boolean) | undefined;
+  /** False for a caller that must not make the server connect to others; absent: it may. */
+  readonly mayFetch?: boolean | undefined;
 }
 
 export function idOf(project: string, name: string): string {
@@ -33,12 +36,14 @@ export function idOf(project: string, name: string): string {
 export class InstanceContext {
   readonly deps: InstanceDeps;
   readonly rules: InstanceRules;
+  readonly roots: RootMounts;
   readonly #effective = new Map<string, { readonly stamp: string; readonly value: Effective }>();
   /** Grows whenever the status of a guest may have changed. */
   #statusVersion = 0;
 
   constructor(deps: InstanceDeps) {
     this.deps = deps;
+    this.roots = new RootMounts(deps.storage, ({ project, instance }) => this.isRunning({ project, name: instance }));
     this.rules = new InstanceRules({
       validateNic: (project, device) => deps.networks.validateNic(project, device),
       poolExists: (pool) => deps.storage.poolExists(pool),

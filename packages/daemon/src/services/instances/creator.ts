@@ -69,6 +69,7 @@ export class InstanceCreator {
       throw errors.badRequest('Must specify one of alias, fingerprint or properties for init from image');
     }
     const remote = typeof source['server'] === 'string' && source['server'] !== '';
+    if (remote && by.mayFetch === false) throw errors.unauthorized('Only an administrator can have images downloaded');
     const resolve = (options: Parameters<typeof deps.images.resolve>[3]): Promise<ImageRecord> =>
       deps.images.resolve(target.project, source, target.type, options);
     const local = remote ? undefined : await resolve({});

@@ -29,7 +29,7 @@ export interface InstanceCollections {
 }
 
 /** Restrictions and limits of projects: every new or changed instance passes here. */
-export type InstanceGuard = Pick<ProjectGuard, 'checkInstance' | 'checkSnapshot' | 'checkBackup'>;
+export type InstanceGuard = Pick<ProjectGuard, 'checkInstance' | 'checkDiskSource' | 'checkSnapshot' | 'checkBackup'>;
 
 /** Everything the instances room uses; assembly gives it. */
 export interface InstanceDeps {

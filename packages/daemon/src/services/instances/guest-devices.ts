@@ -1,4 +1,4 @@
-import { stat } from 'node:fs/promises';
+import { realpath, stat } from 'node:fs/promises';
 import { errors } from '../../core/errors.ts';
 import type { UndoStack } from '../../core/undo-stack.ts';
 import type { LimitsSpec, MountSpec, NicSpec, UnixDeviceSpec } from '../../drivers/instance/contract.ts';
@@ -75,7 +75,9 @@ export class GuestDevices {
           `Failed to start device "${name}": Missing source path "${source.path}" for disk "${name}"`,
         );
       }
-      return { type: 'mount', spec: planMount(name, device, { path: source.path, shifted: false }) };
+      const path = await realpath(source.path);
+      deps.guard.checkDiskSource(record.project, path);
+      return { type: 'mount', spec: planMount(name, device, { path, shifted: false }) };
     }
     const mounted = await deps.storage.mountCustom(source.pool, record.project, source.volume);
     undo.add(() => deps.storage.unmountCustom(source.pool, record.project, source.volume));

@@ -44,6 +44,8 @@ export interface ProjectGuard {
   checkInstance(instance: InstanceRecord): void;
   /** The profile as it will be; looks at every instance that uses it. @throws as `checkInstance`. */
   checkProfile(profile: ProfileRecord): void;
+  /** A folder of the host, links resolved, that a disk would show. @throws unauthorized where the project forbids it. */
+  checkDiskSource(project: string, path: string): void;
   /** @throws unauthorized where the project forbids snapshots. */
   checkSnapshot(project: string): void;
   /** @throws unauthorized where the project forbids backups. */

@@ -8,7 +8,7 @@ import { expandConfig, expandDevices } from '../instances/plan/expand.ts';
 import type { ProjectGuard } from './contract.ts';
 import { checkRoom, type CountedInstance, type ProjectContent } from './project-limits.ts';
 import type { ProjectMembers } from './project-usage.ts';
-import { checkRestrictions, isBlocked, isRestricted } from './restrictions.ts';
+import { checkRestrictions, isBlocked, isDiskSourceAllowed, isRestricted } from './restrictions.ts';
 import { effectiveProject } from './scope.ts';
 
 type Config = Readonly<Record<string, string>>;
@@ -53,6 +53,11 @@ export class RecordProjectGuard implements ProjectGuard {
       }
       if (users.length > 0) checkRoom(project, config, { ...this.content(project), instances });
     }
+  }
+
+  checkDiskSource(project: string, path: string): void {
+    if (isDiskSourceAllowed(this.#configOf(project), path)) return;
+    throw errors.unauthorized(`Disk source path "${path}" not allowed`);
   }
 
   checkSnapshot(project: string): void {

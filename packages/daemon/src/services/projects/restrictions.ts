@@ -47,6 +47,12 @@ export function isBlocked(project: Config, what: 'snapshots' | 'backups'): boole
   return isRestricted(project) && (project[`restricted.${what}`] || 'block') !== 'allow';
 }
 
+/** Whether a disk may show this folder of the host: what a link led to counts, not where the link lies. */
+export function isDiskSourceAllowed(project: Config, path: string): boolean {
+  const paths = listOf(project['restricted.devices.disk.paths']);
+  return !isRestricted(project) || paths.length === 0 || paths.some((folder) => liesIn(path, folder));
+}
+
 /**
  * Holds an instance (profiles applied) against a restricted project; keys `volatile.*` and `image.*` are not looked at.
  * @throws unauthorized with LXD's text for the first thing that is forbidden.

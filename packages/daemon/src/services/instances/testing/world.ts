@@ -63,7 +63,12 @@ export class World implements AsyncDisposable {
       storage: this.storage,
       images: this.images,
       networks: this.networks,
-      guard: { checkInstance: () => undefined, checkSnapshot: () => undefined, checkBackup: () => undefined },
+      guard: {
+        checkInstance: () => undefined,
+        checkDiskSource: () => undefined,
+        checkSnapshot: () => undefined,
+        checkBackup: () => undefined,
+      },
       files: this.files,
       archives: new FakeArchives(),
       backupCompression: () => 'gzip',
