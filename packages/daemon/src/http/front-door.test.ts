@@ -121,6 +121,27 @@ describe('connection', () => {
     await talk('POST /1.0/profiles HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"name":"half"', 'end');
     expect((await api.request('GET', '/1.0/profiles/half')).status).toBe(404);
   });
+
+  test('an answer does not wait for a body nobody wants, nor cut its sender off', async () => {
+    const socket = createConnection(api.socket);
+    const answers: string[] = [];
+    const closed = new Promise((resolve, reject) => socket.once('close', resolve).once('error', reject));
+    socket.on('data', (chunk: Buffer) => {
+      answers.push(chunk.toString());
+      // Ansible sends the body of a GET in a packet of its own, and goes on with the same connection.
+      if (answers.length === 1) socket.write('nullGET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+    });
+    socket.write('GET /1.0/profiles/none HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n');
+    await closed;
+    expect(answers[0]).toMatch(/^HTTP\/1.1 404 /);
+    expect(answers[0]).not.toMatch(/connection: close/i);
+    expect(answers.slice(1).join('')).toMatch(/^HTTP\/1.1 200 /);
+  });
+
+  test('a large body nobody wants ends the connection', async () => {
+    const answer = await talk('GET /1.0/profiles/none HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n');
+    expect(answer).toMatch(/^HTTP\/1.1 404 [^]*connection: close/i);
+  });
 });
 
 /** Raw bytes in, everything that comes back until the connection ends. */

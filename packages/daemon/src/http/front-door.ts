@@ -16,6 +16,11 @@ import type { RouteRequest } from './request.ts';
 import type { RouteBinding } from './route.ts';
 import { hasJson } from './sniff.ts';
 
+/** Bytes of an unwanted body that are taken in: who still sends it reads the answer instead of a broken connection. */
+const DRAINED = 256 * 1024;
+/** Milliseconds such a body may take to arrive; then the connection is cut. */
+const DRAIN_TIMEOUT = 60_000;
+
 export interface FrontDoorOptions {
   readonly bindings: readonly RouteBinding[];
   readonly projects: ProjectLookup;
@@ -48,7 +53,8 @@ export class FrontDoor {
     } catch (error) {
       if (gone.signal.aborted) this.#log.debug('Client went away', { method: request.method, url: request.url });
       else this.#report(error, request);
-      sendError(error, response, { unread: !request.complete });
+      const unread = !request.complete && !drain(request);
+      sendError(error, response, { unread });
     }
   }
 
@@ -130,6 +136,16 @@ function sendJson(
     ...headers,
   });
   response.end(body);
+}
+
+/** Takes in what is left of a small body. @returns false when it is large, or its size unknown. */
+function drain(request: IncomingMessage): boolean {
+  const size = Number(request.headers['content-length'] ?? Number.NaN);
+  if (!(size <= DRAINED) || request.destroyed) return false;
+  const timer = setTimeout(() => request.destroy(), DRAIN_TIMEOUT);
+  request.once('close', () => clearTimeout(timer));
+  request.resume();
+  return true;
 }
 
 /** `unread`: the body is still coming; the connection ends with the answer instead of taking it all in. */
