@@ -146,10 +146,8 @@ export class InstanceBackups {
       file('backup/container/backup.yaml', text),
       ...this.#metadataParts('backup/container', idOf(record.project, record.name)),
     ];
-    const mount = await storage.mount(root);
-    mounts.add(async () => {
-      if (!this.#context.isRunning(record)) await storage.unmount(root);
-    });
+    const { mount, release } = await this.#context.roots.use(root);
+    mounts.add(release);
     const range = (ids: 'shifted' | 'plain') => (ids === 'shifted' ? root.idRange : undefined);
     parts.push({ name: 'backup/container/rootfs', source: mount.path, block: false, idRange: range(mount.ids) });
     for (const { name } of snapshots) {

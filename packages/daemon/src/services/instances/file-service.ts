@@ -22,8 +22,6 @@ export type FoundFile =
 export class InstanceFileService {
   readonly #context: InstanceContext;
   readonly #files: GuestFiles;
-  /** How many requests use the mounted root of a stopped instance. */
-  readonly #users = new Map<string, number>();
 
   constructor(context: InstanceContext) {
     this.#context = context;
@@ -116,21 +114,8 @@ export class InstanceFileService {
     if (pid > 0) {
       return { tree: { path: `/proc/${pid}/root`, shift: root.idRange }, close: () => Promise.resolve() };
     }
-    const lock = `files/${ref.key}`;
-    const mount = await deps.operations.exclusive([lock], async () => {
-      const mounted = await deps.storage.mount(root);
-      this.#users.set(ref.key, (this.#users.get(ref.key) ?? 0) + 1);
-      return mounted;
-    });
-    const close = (): Promise<void> =>
-      deps.operations.exclusive([lock], async () => {
-        const users = (this.#users.get(ref.key) ?? 1) - 1;
-        this.#users.set(ref.key, users);
-        if (users > 0) return;
-        this.#users.delete(ref.key);
-        if (!this.#context.isRunning(record)) await deps.storage.unmount(root);
-      });
-    return { tree: { path: mount.path, shift: mount.ids === 'shifted' ? root.idRange : undefined }, close };
+    const { mount, release } = await this.#context.roots.use(root);
+    return { tree: { path: mount.path, shift: mount.ids === 'shifted' ? root.idRange : undefined }, close: release };
   }
 }
 

@@ -34,13 +34,14 @@ export class PublishSources {
     const { storage } = this.#context.deps;
     const record = this.#context.require(project, name);
     const root = this.#context.rootVolume(record);
-    const mount = snapshot === undefined ? await storage.mount(root) : await storage.mountSnapshot(root, snapshot);
+    const used = snapshot === undefined ? await this.#context.roots.use(root) : undefined;
+    const mount = used?.mount ?? (await storage.mountSnapshot(root, snapshot ?? ''));
     return {
       path: mount.path,
       idRange: mount.ids === 'shifted' ? root.idRange : undefined,
       [Symbol.asyncDispose]: async () => {
-        if (snapshot !== undefined) await storage.unmountSnapshot(root, snapshot);
-        else if (!this.#context.isRunning(record)) await storage.unmount(root);
+        if (snapshot === undefined) await used?.release();
+        else await storage.unmountSnapshot(root, snapshot);
       },
     };
   }

@@ -56,9 +56,9 @@ export class InstanceStarter {
     const settled = this.#settle(record);
     const effective = this.#context.expand(settled);
     const root = this.#context.rootVolume(settled, effective);
-    undo.add(() => deps.storage.unmount(root));
+    undo.add(() => this.#context.roots.letGo(root));
     const [mounted, prepared] = await bothOrFail(
-      deps.storage.mount(root).then(async (mount) => {
+      this.#context.roots.hold(root).then(async (mount) => {
         await this.#applyTemplates(settled, effective, mount);
         return mount;
       }),
@@ -85,7 +85,7 @@ export class InstanceStarter {
         deps.log.warn('A device was not released', { instance: record.name, device: name, error });
       });
     }
-    await deps.storage.unmount(this.#context.rootVolume(record, effective));
+    await this.#context.roots.letGo(this.#context.rootVolume(record, effective));
   }
 
   /** After `cleanUp`: the record no longer names host interfaces, and says what the guest shall do at the next boot. */
