@@ -38,7 +38,7 @@ export const COLUMN_HELP = Object.entries(COLUMNS)
 export function columnsOf(text: string): Column<InstanceFull>[] {
   return text.split(',').flatMap((part) => {
     if (part.includes('.')) return [settingColumn(part)];
-    return [...part].map((letter) => {
+    return Array.from(part).map((letter) => {
       const column = Object.hasOwn(COLUMNS, letter) ? COLUMNS[letter] : undefined;
       if (column === undefined) throw new UsageError(`There is no column "${letter}"; there are ${COLUMN_HELP}`);
       return column;
