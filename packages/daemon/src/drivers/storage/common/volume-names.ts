@@ -59,7 +59,3 @@ function component(name: string): string {
 export function volumeKey(volume: VolumeRef): string {
   return `${volume.type}/${volume.name}`;
 }
-
-export function describeVolume(volume: VolumeRef | SnapshotRef): string {
-  return isSnapshot(volume) ? `${volume.name}/${volume.snapshot}` : volume.name;
-}
