@@ -48,13 +48,11 @@ describe('a restricted project', () => {
       'low-level config "linux.kernel_modules"',
       { 'restricted.containers.lowlevel': 'allow' },
     ],
-    ...['security.idmap.base', 'security.idmap.size', 'security.devlxd.images'].map(
-      (key): [Config, string, Config] => [
-        { [key]: '65536' },
-        `Use of low-level config "${key}"`,
-        { 'restricted.containers.lowlevel': 'allow' },
-      ],
-    ),
+    ...['security.idmap.base', 'security.idmap.size', 'security.devlxd.images'].map((key): [Config, string, Config] => [
+      { [key]: '65536' },
+      `Use of low-level config "${key}"`,
+      { 'restricted.containers.lowlevel': 'allow' },
+    ]),
     [
       { 'security.syscalls.intercept.mknod': 'yes' },
       'syscall interception is forbidden',
