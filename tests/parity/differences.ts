@@ -59,4 +59,8 @@ export const differences: Readonly<Record<string, Difference>> = {
     status: [200, 400],
   },
   'instance disk missing source': callersFault,
+  'instance exec without command': {
+    reason: 'Nothing can run without a command: it is told at once, not by an operation that fails.',
+    status: [202, 400],
+  },
 };

@@ -44,8 +44,10 @@ describe.each(withBody.map((route) => [route.id, route] as const))('%s', (_id, r
   });
 });
 
-describe.each(allRoutes.map((route) => [route.id, route] as const))('%s', (_id, route) => {
-  test.runIf(route.path.includes(':'))('strange names are the caller’s mistake', async () => {
+const named = allRoutes.filter((route) => route.path.includes(':'));
+
+describe.each(named.map((route) => [route.id, route] as const))('%s', (_id, route) => {
+  test('strange names are the caller’s mistake', async () => {
     for (const name of ['..%2F..%2Fetc', '%00', '%0a', '-', '*', '%F0%9F%98%80', 'x'.repeat(3000), '.', '%2e%2e']) {
       const body = route.body === undefined ? undefined : '{}';
       const { status, body: answer } = await api.request(route.method, pathOf(route, name), body, {
