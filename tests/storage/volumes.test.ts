@@ -247,6 +247,8 @@ describe('custom volumes', () => {
     await daemon.run('POST', `${C}/bk/snapshots`, { name: 's0' });
     writeFileSync(join(folder('bk'), 'file'), 'two');
     writeFileSync(join(folder('bk'), 'zeros'), Buffer.alloc(5000));
+    chownSync(folder('bk'), 1000, 1001);
+    chmodSync(folder('bk'), 0o2750);
     for (const compression_algorithm of ['gzip', 'zstd', 'xz', 'none']) {
       await daemon.run('POST', `${C}/bk/backups`, { name: compression_algorithm, compression_algorithm });
       const target = join(daemon.stateDir, `export.${compression_algorithm}`);
@@ -267,6 +269,8 @@ describe('custom volumes', () => {
       expect({ status, error: body.error }).toEqual({ status: 202, error: '' });
       await daemon.request('GET', `${body.operation}/wait`);
       expect(readFileSync(join(folder(`im-${compression_algorithm}`), 'file'), 'utf8')).toBe('two');
+      const root = await command('stat', ['-c', '%u %g %a', folder(`im-${compression_algorithm}`)]);
+      expect(root.stdout).toBe('1000 1001 2750\n');
       await daemon.run('PUT', `${C}/im-${compression_algorithm}`, { restore: 's0' });
       expect(readFileSync(join(folder(`im-${compression_algorithm}`), 'file'), 'utf8')).toBe('one');
       expect(existsSync(join(folder(`im-${compression_algorithm}`), 'zeros'))).toBe(false);

@@ -1,5 +1,5 @@
 import { createReadStream, createWriteStream } from 'node:fs';
-import { chown, mkdir, mkdtemp, open, rename, rm, stat } from 'node:fs/promises';
+import { chmod, chown, lstat, mkdir, mkdtemp, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { PassThrough, type Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -208,6 +208,22 @@ export class ReceivedBackup implements AsyncDisposable {
       member,
       extractTar(this.#tar, target, { members: [member], strip, ...(signal === undefined ? {} : { signal }) }),
     );
+    await this.#reading(member, this.#restoreRoot(member, target));
+  }
+
+  /** The member itself falls away with its name: its owner and mode become those of `target`. */
+  async #restoreRoot(member: string, target: string): Promise<void> {
+    const folder = await mkdtemp(join(this.#folder, 'root-'));
+    try {
+      const args = ['--extract', '--file', this.#tar.path, '--force-local', '--numeric-owner', '--same-owner'];
+      const only = ['--same-permissions', '--no-recursion', '--no-wildcards', '--occurrence=1', '--directory', folder];
+      await runStream('tar', [...args, ...only, '--', member]);
+      const { mode, uid, gid } = await lstat(join(folder, member));
+      await chown(target, uid, gid);
+      await chmod(target, mode & 0o7777);
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
   }
 
   /** Extracts into a scratch folder that lives while `use` runs. */

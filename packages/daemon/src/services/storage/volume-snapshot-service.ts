@@ -28,9 +28,12 @@ export class VolumeSnapshotService implements StorageVolumeSnapshots {
   list(address: VolumeAddress): RecordList {
     const volume = this.#context.find(address);
     const shown = () =>
-      this.#context
-        .snapshotsOf(volume)
-        .map((record) => ({ ...render(record), name: `${record.volume}/${record.name}` }));
+      this.#context.snapshotsOf(volume).map((record) => ({
+        ...render(record),
+        name: `${record.volume}/${record.name}`,
+        // Never is null in lists alone; clients print what is not.
+        expires_at: record.expiresAt === zeroTime ? null : record.expiresAt,
+      }));
     return {
       version: `${volumeId(volume)}:${this.#context.deps.snapshots.revision}`,
       urls: () => this.#context.snapshotsOf(volume).map((record) => snapshotUrl(record)),

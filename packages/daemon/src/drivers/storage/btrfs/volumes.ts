@@ -52,9 +52,8 @@ export class BtrfsVolumes implements Volumes, Omit<Roots, 'copy' | 'createFilled
       const folder = join(staging, newId());
       await createSubvolume(folder);
       try {
-        await chmod(folder, 0o700);
-        await fill(folder);
         await chmod(folder, MODES[volume.type]);
+        await fill(folder);
         await renameOrConflict(folder, target, volume.name);
         if (volume.type === 'image') await setReadOnly(target, true);
       } finally {
