@@ -60,7 +60,7 @@ describe.each(servers)('contract: $name', (kind) => {
         expect(Object.keys(await client.operations.all())).toBeInstanceOf(Array);
         expect((await client.profiles.all()).map(({ name }) => name)).toEqual(['default']);
         expect((await client.storagePools.all()).map(({ name }) => name)).toEqual(['pool']);
-        expect((await client.api.profiles?.['default']?.get())?.status).toBe(200);
+        expect((await client.api.profiles['default']?.get())?.status).toBe(200);
       });
 
       it('has_api_extension', async () => {
@@ -472,7 +472,7 @@ describe.each(servers)('contract: $name', (kind) => {
         httpRequest(options, resolve).once('error', reject).end();
       });
       answer.resume();
-      const own = await client.api.profiles?.['default']?.get();
+      const own = await client.api.profiles['default']?.get();
       expect(own?.headers['etag']).toBe(answer.headers.etag);
     });
   });

@@ -24,8 +24,42 @@ export interface ApiMethods {
   readonly path: string;
 }
 
-/** A URL that grows by one part with each attribute or index, and can be requested. */
-export type ApiNode = ApiMethods & { readonly [part: string]: ApiNode };
+/** URL parts that the API has names for, so that editors complete them. */
+type ApiPart =
+  | `${'instance' | 'container' | 'virtual-machine' | 'image' | 'profile' | 'project' | 'network'}s`
+  | 'storage-pools'
+  | 'storage-volumes'
+  | 'operations'
+  | 'certificates'
+  | 'cluster'
+  | 'members'
+  | 'warnings'
+  | 'resources'
+  | 'events'
+  | 'metadata'
+  | 'configuration'
+  | 'templates'
+  | 'state'
+  | 'snapshots'
+  | 'backups'
+  | 'logs'
+  | 'files'
+  | 'exec'
+  | 'console'
+  | 'export'
+  | 'aliases'
+  | 'secret'
+  | 'refresh'
+  | 'volumes'
+  | 'custom'
+  | 'leases'
+  | 'wait';
+
+/**
+ * A URL that grows by one part with each attribute or index, and can be requested. Where the compiler asks for a check
+ * of indexes (`noUncheckedIndexedAccess`), `part('c1')` does what `['c1']` does.
+ */
+export type ApiNode = ApiMethods & { readonly [part in ApiPart]: ApiNode } & { readonly [part: string]: ApiNode };
 
 const VERBS = ['get', 'post', 'put', 'patch', 'delete'] as const;
 

@@ -1,6 +1,7 @@
 import type * as api from '@keelson/api';
 import { describe, expectTypeOf, it } from 'vitest';
 import type {
+  ApiNode,
   Certificate,
   Client,
   ClusterMember,
@@ -78,6 +79,12 @@ describe('types', () => {
     expectTypeOf<Extract<ServerEvent, { type: 'operation' }>>().toEqualTypeOf<EventOf<'operation'>>();
     expectTypeOf<EventOf<'operation'>['metadata']>().toEqualTypeOf<api.Operation>();
     expectTypeOf<EventOf<'lifecycle'>['metadata']['action']>().toEqualTypeOf<string>();
+  });
+
+  it('the low-level api completes the names of the API', () => {
+    expectTypeOf<Client['api']['storage-pools']>().toEqualTypeOf<ApiNode>();
+    expectTypeOf<Client['api']['instances']['state']['get']>().toBeFunction();
+    expectTypeOf<Client['api']['part']>().returns.toEqualTypeOf<ApiNode>();
   });
 
   it('errors are one hierarchy', () => {
