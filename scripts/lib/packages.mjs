@@ -3,7 +3,7 @@ import { capture, must } from './process.mjs';
 /** Debian packages the daemon works with. */
 export const RUNTIME = [
   'lxc', 'lxcfs', 'uidmap', 'btrfs-progs', 'dnsmasq-base', 'nftables', 'iproute2', 'squashfs-tools', 'xz-utils', 'zstd',
-  'mmdebstrap', 'rsync', 'acl', 'attr',
+  'mmdebstrap', 'rsync', 'acl', 'attr', 'bzip2',
 ]; // biome-ignore format: a list
 
 /** Debian packages only the tests need: the clients people use, and the peer the answers are compared with. */
@@ -16,6 +16,7 @@ export const TESTS = [
   'ansible',
   'curl',
   'libcap2-bin',
+  'procps',
 ];
 
 /**
