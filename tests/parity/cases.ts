@@ -17,6 +17,8 @@ export interface Case {
   readonly headers?: Readonly<Record<string, string>>;
   /** Compare only status and error, not the record's structure. */
   readonly loose?: boolean;
+  /** Part of the record whose values, not only their structure, must agree. */
+  values?(record: unknown): unknown;
 }
 
 type Text = string | ((names: Names) => string);
@@ -32,6 +34,14 @@ function one(name: string, method: string, path: Text, body?: unknown, more: Par
     ...more,
   };
 }
+
+/** Config a client sets, without what servers draw at random, and devices. */
+const settings = {
+  values(record: unknown): unknown {
+    const { config = {}, devices = {} } = record as { config?: Record<string, string>; devices?: object };
+    return [Object.entries(config).filter(([key]) => key.startsWith('user.')), devices];
+  },
+};
 
 const root = { type: 'disk', path: '/', pool: 'p1' };
 const none = (name: string, more: object = {}): object => ({
@@ -106,6 +116,13 @@ const profiles: readonly Case[] = [
   one('profile put stale', 'PUT', '/1.0/profiles/a', { config: {} }, { headers: { 'If-Match': 'abc' } }),
   one('profile put bad key', 'PUT', '/1.0/profiles/a', { config: { 'no.such': '1' } }),
   one('profile patch', 'PATCH', '/1.0/profiles/a', { config: { 'user.z': '3' } }),
+  one('profile put with empty values', 'PUT', '/1.0/profiles/a', {
+    config: { 'user.x': '', 'user.y': '2', 'user.z': '3' },
+    devices: { d: { type: 'disk', source: '/tmp', path: '/d', readonly: '' } },
+  }),
+  one('profile without empty values', 'GET', '/1.0/profiles/a', undefined, settings),
+  one('profile patch with an empty value', 'PATCH', '/1.0/profiles/a', { config: { 'user.y': '' } }),
+  one('profile without an empty value', 'GET', '/1.0/profiles/a', undefined, settings),
   one('profile patch missing', 'PATCH', '/1.0/profiles/nope', { config: {} }),
   one('profile rename', 'POST', '/1.0/profiles/a', { name: 'c' }),
   one('profile rename missing', 'POST', '/1.0/profiles/nope', { name: 'd' }),
@@ -283,6 +300,18 @@ const instances: readonly Case[] = [
     devices: { eth0: { type: 'nic', network: 'nope' } },
   }),
   one('instance none patch', 'PATCH', '/1.0/instances/n1', { config: { 'user.y': '1' } }),
+  one('instance none patch with empty values', 'PATCH', '/1.0/instances/n1', {
+    config: { 'user.x': '', 'limits.cpu': '' },
+    devices: { root: { ...root, size: '' } },
+  }),
+  one('instance none without empty values', 'GET', '/1.0/instances/n1', undefined, settings),
+  one('instance none put with empty values', 'PUT', '/1.0/instances/n1', {
+    config: { 'user.x': '', 'user.y': '1' },
+    devices: { root: { ...root, size: '' } },
+    profiles: [],
+  }),
+  one('instance none still without empty values', 'GET', '/1.0/instances/n1', undefined, settings),
+  one('log of an instance that never started', 'GET', '/1.0/instances/n1/logs/lxc.log', undefined, { loose: true }),
   one('instance none stop', 'PUT', '/1.0/instances/n1/state', { action: 'stop' }),
   one('instance none freeze', 'PUT', '/1.0/instances/n1/state', { action: 'freeze' }),
   one('instance bad action', 'PUT', '/1.0/instances/n1/state', { action: 'nonsense' }),
@@ -324,6 +353,7 @@ const instances: readonly Case[] = [
   one('instance exec without command', 'POST', '/1.0/instances/c1/exec', { command: [] }, { loose: true }),
   one('instance exec wrong type', 'POST', '/1.0/instances/c1/exec', { command: 'true' }),
   one('instance freeze', 'PUT', '/1.0/instances/c1/state', { action: 'freeze' }),
+  one('instance freeze twice', 'PUT', '/1.0/instances/c1/state', { action: 'freeze' }),
   one('instance unfreeze', 'PUT', '/1.0/instances/c1/state', { action: 'unfreeze' }),
   one('instance live limit', 'PATCH', '/1.0/instances/c1', { config: { 'limits.processes': '300' } }),
   one('instance disk missing source', 'PATCH', '/1.0/instances/c1', {

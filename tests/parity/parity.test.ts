@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import {
   type Answer,
   startDaemon,
@@ -19,7 +20,7 @@ import { sameShape, shapeOf } from './shape.ts';
 
 type Server = Pick<TestDaemon, 'request'>;
 
-/** What is compared of an answer: status, kind, error code and structure; of an operation also how it ended. */
+/** What is compared of an answer: status, kind, error code, structure, chosen values; of an operation also its end. */
 interface Outcome {
   readonly status: number;
   readonly type: string;
@@ -28,6 +29,7 @@ interface Outcome {
   readonly shape: string;
   readonly ended: number | undefined;
   readonly description: string;
+  readonly values: unknown;
 }
 
 async function send(server: Server, one: Case, names: Names): Promise<Outcome> {
@@ -53,6 +55,7 @@ async function outcome(server: Server, one: Case, answer: Answer): Promise<Outco
     shape: one.loose ? 'any' : shapeOf(record),
     ended: operation.status_code,
     description: operation.description ?? '',
+    values: one.values?.(record),
   };
 }
 
@@ -70,6 +73,8 @@ function compare(lxd: Outcome, ours: Outcome): string {
   if (lxd.type !== ours.type) found.push(`type ${lxd.type} against ${ours.type}`);
   if (lxd.ended !== ours.ended) found.push(`operation ended ${lxd.ended} against ${ours.ended}`);
   if (lxd.description !== ours.description) found.push(`operation "${lxd.description}" against "${ours.description}"`);
+  if (!isDeepStrictEqual(lxd.values, ours.values))
+    found.push(`values ${JSON.stringify(lxd.values)} against ${JSON.stringify(ours.values)}`);
   if (!sameShape(lxd.shape, ours.shape)) found.push(`structure\n  ${lxd.shape}\n  ${ours.shape}`);
   return found.length === 0 ? '' : `${found.join('\n')}\n  LXD says:  ${lxd.error}\n  Keelson says: ${ours.error}`;
 }
