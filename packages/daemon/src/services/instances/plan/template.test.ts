@@ -25,6 +25,8 @@ describe('template language', () => {
     ['{% if config_get("user.user-data", "") == "" %}a{% elif trigger == "create" %}b{% else %}c{% endif %}', 'b'],
     ['{% if 1 == 2 %}{% if 1 == 1 %}x{% endif %}{% endif %}y', 'y'],
     ['{# note #}x', 'x'],
+    ['{%- if 1 == 1 -%}a{%- endif -%}', 'a'],
+    ['{ {{ "a" }} {x} }} {{', '{ a {x} }} {{'],
     ['{{ container.__proto__ }}{{ container.constructor }}', ''],
   ])('renders %s', (source, text) => {
     expect(renderTemplate(source, values)).toBe(text);
@@ -38,6 +40,15 @@ describe('template language', () => {
     '{{ }}',
   ])('refuses %s', (source) => {
     expect(() => renderTemplate(source, values)).toThrow(TemplateError);
+  });
+});
+
+describe('a template that means harm', () => {
+  it.each(['{{', '{%', '{#', '{{ "', '{'])('%s a million times over takes no time', (opener) => {
+    const source = opener.repeat(1_000_000 / opener.length);
+    const start = performance.now();
+    expect(renderTemplate(source, values)).toBe(source);
+    expect(performance.now() - start).toBeLessThan(5000);
   });
 });
 

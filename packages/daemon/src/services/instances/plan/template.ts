@@ -21,7 +21,36 @@ export class TemplateError extends Error {
 /** Value of an expression: a text, or a map on the way to one. */
 type Value = string | { readonly [key: string]: Value };
 
-const TAG = /\{\{(.*?)\}\}|\{%-?(.*?)-?%\}|\{#.*?#\}/gs;
+interface Part {
+  readonly kind: 'expression' | 'tag' | 'note';
+  readonly text: string;
+  readonly start: number;
+  readonly end: number;
+}
+
+const OPENERS: Readonly<Record<string, readonly [kind: Part['kind'], close: string]>> = {
+  '{{': ['expression', '}}'],
+  '{%': ['tag', '%}'],
+  '{#': ['note', '#}'],
+};
+
+/** The parts between braces, in order. One pass: an opener that nothing closes makes the text no slower to read. */
+function* partsOf(source: string): Generator<Part> {
+  const unclosed = new Set<string>();
+  let start = source.indexOf('{');
+  while (start !== -1) {
+    const opener = source.slice(start, start + 2);
+    const [kind, close] = OPENERS[opener] ?? [];
+    const at = kind === undefined || unclosed.has(opener) ? -1 : source.indexOf(close ?? '', start + 2);
+    if (kind === undefined || at === -1) {
+      unclosed.add(opener);
+      start = source.indexOf('{', start + 1);
+      continue;
+    }
+    yield { kind, text: source.slice(start + 2, at), start, end: at + 2 };
+    start = source.indexOf('{', at + 2);
+  }
+}
 
 interface Branch {
   /** Whether what stands around it is shown. */
@@ -36,14 +65,13 @@ export function renderTemplate(source: string, values: TemplateValues): string {
   const branches: Branch[] = [];
   const shown = (): boolean => branches.at(-1)?.shown ?? true;
   let position = 0;
-  for (const match of source.matchAll(TAG)) {
-    if (shown()) output.push(source.slice(position, match.index));
-    position = match.index + match[0].length;
-    const [, expression, tag] = match;
-    if (expression !== undefined) {
-      if (shown()) output.push(textOf(evaluate(expression, values)));
-    } else if (tag !== undefined) {
-      applyTag(tag.trim(), branches, shown(), values);
+  for (const { kind, text, start, end } of partsOf(source)) {
+    if (shown()) output.push(source.slice(position, start));
+    position = end;
+    if (kind === 'expression') {
+      if (shown()) output.push(textOf(evaluate(text, values)));
+    } else if (kind === 'tag') {
+      applyTag(text.replace(/^-|-$/g, '').trim(), branches, shown(), values);
     }
   }
   if (branches.length > 0) throw new TemplateError('An "if" is not closed');
