@@ -92,10 +92,12 @@ export function storageVertical(base: Foundations, needs: StorageNeeds, stack: A
     forInstances,
     imageVolumes,
     routes: [...storagePoolRoutes(service), ...custom.routes],
-    start: () => live.startAll(),
+    start: async () => {
+      await live.startAll();
+      await forInstances.removeTemporaries();
+    },
     afterReady: async () => {
       custom.schedule.start();
-      await forInstances.removeTemporaries();
       await imageVolumes.sweep();
     },
   };
