@@ -1,3 +1,5 @@
+import 'reflect-metadata';
+import * as x509 from '@peculiar/x509';
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { webcrypto } from 'node:crypto';
 import { hostname, userInfo } from 'node:os';
@@ -24,8 +26,6 @@ function writeNew(path: string, text: string): void {
 }
 
 async function selfSigned(commonName: string): Promise<{ certificate: string; key: string }> {
-  await import('reflect-metadata');
-  const x509 = await import('@peculiar/x509');
   x509.cryptoProvider.set(webcrypto);
   const keys = await webcrypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify']);
   const serial = Buffer.from(webcrypto.getRandomValues(new Uint8Array(16))).toString('hex');

@@ -169,8 +169,10 @@ const aliases: readonly Command[] = [
   defineCommand({
     path: ['image', 'alias', 'list'],
     summary: 'List aliases of images',
-    run: async (context) => {
-      const images = await context.client.images.all({ recursion: 1 });
+    args: [{ name: 'remote', optional: true, summary: 'remote:' }],
+    run: async (context, parsed) => {
+      const { client } = context.target(parsed.maybe('remote') ?? '');
+      const images = await client.images.all({ recursion: 1 });
       const rows = images.flatMap((one) => one.aliases.map((alias) => ({ ...alias, target: one.fingerprint })));
       context.out.list(
         [

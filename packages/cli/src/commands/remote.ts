@@ -1,5 +1,4 @@
 import { APIException, Client } from '@keelson/client';
-import { ensureClientCertificate } from '../client-certificate.ts';
 import { type Command, defineCommand, type Parsed, UsageError } from '../command.ts';
 import type { Context } from '../context.ts';
 import { ask } from '../output/terminal.ts';
@@ -51,6 +50,7 @@ async function reach(context: Context, parsed: Parsed, protocol: 'lxd' | 'simple
     await trustBoth(context, url, {
       remote: parsed.arg('name'),
       secret,
+      project: parsed.value('remote-project'),
       token: given ?? parseToken(parsed.value('token') ?? ''),
       accept: parsed.flag('accept-certificate'),
     });
@@ -69,6 +69,8 @@ async function answers(address: string): Promise<boolean> {
 interface TrustOptions {
   readonly remote: string;
   readonly secret: string | undefined;
+  /** The project a restricted client is let into. */
+  readonly project: string | undefined;
   readonly token: JoinToken | undefined;
   readonly accept: boolean;
 }
@@ -85,9 +87,12 @@ async function trustBoth(context: Context, address: string, options: TrustOption
   if (!server.trusted && options.token === undefined && !options.accept) await confirm(address, server.fingerprint);
   if (!server.trusted) pinCertificate(remote, server.pem);
   try {
+    // Loaded here alone: making certificates takes half a megabyte of code.
+    const { ensureClientCertificate } = await import('../client-certificate.ts');
     await ensureClientCertificate(configFolder());
     await using client = new Client({
       endpoint: address,
+      ...(options.project === undefined ? {} : { project: options.project }),
       ...(server.trusted ? {} : { verify: pinnedCertificate(remote) }),
     });
     if ((await client.server.get()).auth === 'trusted') return;

@@ -1,4 +1,5 @@
 import type { ExecProcess } from '@keelson/client';
+import { spawnSync } from 'node:child_process';
 
 const END_OF_INPUT = '\u0004';
 
@@ -24,7 +25,7 @@ export async function attach(running: ExecProcess, options: AttachOptions = {}):
     if (options.intercept?.(data) !== true) void running.write(data);
   };
   const ended = (): void => void running.write(END_OF_INPUT);
-  if (raw) stdin.setRawMode(true);
+  if (raw) rawMode();
   else stdin.once('end', ended);
   stdin.on('data', type);
   stdin.resume();
@@ -42,6 +43,12 @@ export async function attach(running: ExecProcess, options: AttachOptions = {}):
     stdin.pause();
     if (!raw) stdin.destroy();
   }
+}
+
+/** Raw both ways: Node leaves the terminal turning each line feed it is sent into a new line, which is the guest's to do. */
+function rawMode(): void {
+  process.stdin.setRawMode(true);
+  spawnSync('stty', ['-opost'], { stdio: ['inherit', 'ignore', 'ignore'] });
 }
 
 /** Asks on the terminal; `hidden` shows nothing of the answer. Undefined when there is no terminal to ask on. */
