@@ -92,6 +92,33 @@ describe.skipIf(!probe.ok)(named('lxc, images and the server', probe), () => {
     expect(await world.fails('operation', 'delete', id)).toMatch(/can.t be cancelled/);
   });
 
+  test('instances over HTTPS', async () => {
+    await world.ok('config', 'set', 'core.https_address=127.0.0.1:0', 'core.trust_password=sesame');
+    const { body } = await world.daemon.request<{ environment: { addresses: string[] } }>('GET', '/1.0');
+    const address = body.metadata.environment.addresses[0] ?? '';
+    await world.ok('remote', 'add', 'self', address, '--accept-certificate', '--password', 'sesame');
+    await world.ok('launch', 'self:tiny', 'self:r1');
+    expect(await world.ok('list', 'self:r1', '-c', 'ns', '-f', 'csv')).toBe('r1,RUNNING\n');
+    expect(await world.pipe('in\n', 'exec', 'self:r1', '--', 'cat')).toBe('in\n');
+    expect(await world.run(['exec', 'self:r1', '--', 'sh', '-c', 'echo err >&2; exit 4'])).toMatchObject({
+      code: 4,
+      stderr: 'err\n',
+    });
+    expect(await world.terminal('stty rows 21 cols 71; lxc exec self:r1 -- stty size')).toContain('21 71\n');
+    await world.pipe('pushed\n', 'file', 'push', '-', 'self:r1/root/f');
+    expect(await world.ok('file', 'pull', 'self:r1/root/f', '-')).toBe('pushed\n');
+    await world.ok('delete', '--force', 'self:r1');
+    await world.ok('remote', 'remove', 'self');
+    await world.ok(
+      'config',
+      'trust',
+      'remove',
+      (await world.ok('config', 'trust', 'list', '-f', 'csv')).split(',')[3] ?? '',
+    );
+    await world.ok('config', 'unset', 'core.https_address');
+    await world.ok('config', 'unset', 'core.trust_password');
+  });
+
   test('monitor', async () => {
     const child = spawn('lxc', ['monitor', '--type=lifecycle', '--format=json'], {
       env: { ...process.env, ...world.env },
