@@ -174,8 +174,9 @@ export class NetworkService {
         await driver.rename(from, to, []);
       } catch (error) {
         await driver.stop(to);
-        await driver.start(from, this.#options.usage.reservations(name));
+        // Nothing of the new name is left, whether the old one comes up again or not.
         await this.#options.intents.end(intent);
+        await driver.start(from, this.#options.usage.reservations(name));
         throw error;
       }
       const { networks, intents } = this.#options;
