@@ -141,7 +141,12 @@ describe('a certificate limited to a restricted project', () => {
   test('no way leads around the restrictions: config', async () => {
     for (const [key, value] of Object.entries(forbiddenConfig)) {
       const config = { [key]: value };
-      await refuses('POST', '/1.0/instances?project=mine', { name: 'e', source: { type: 'none' }, devices: root, config });
+      await refuses('POST', '/1.0/instances?project=mine', {
+        name: 'e',
+        source: { type: 'none' },
+        devices: root,
+        config,
+      });
       await refuses('POST', '/1.0/instances?project=mine', {
         name: 'e',
         source: { type: 'copy', source: 'c1' },
@@ -170,7 +175,10 @@ describe('a certificate limited to a restricted project', () => {
 
   test('no way leads around the restrictions: profiles', async () => {
     const path = '/1.0/profiles/evil?project=mine';
-    await tenant.outcome('POST', '/1.0/profiles?project=mine', { name: 'evil', config: { 'security.privileged': 'true' } });
+    await tenant.outcome('POST', '/1.0/profiles?project=mine', {
+      name: 'evil',
+      config: { 'security.privileged': 'true' },
+    });
     await refuses('PATCH', '/1.0/instances/c1?project=mine', { profiles: ['default', 'evil'] });
     await tenant.outcome('PUT', path, { config: {} });
     expect((await tenant.outcome('PATCH', '/1.0/instances/c1?project=mine', { profiles: ['evil'] })).status).toBe(200);
@@ -190,7 +198,9 @@ describe('a certificate limited to a restricted project', () => {
     });
     await daemon.run('POST', '/1.0/instances/old/snapshots?project=later', { name: 's' });
     await daemon.run('PATCH', '/1.0/instances/old?project=later', { config: { 'security.privileged': 'false' } });
-    await daemon.run('PATCH', '/1.0/projects/later', { config: { restricted: 'true', 'restricted.snapshots': 'allow' } });
+    await daemon.run('PATCH', '/1.0/projects/later', {
+      config: { restricted: 'true', 'restricted.snapshots': 'allow' },
+    });
     tenant = await world.tenant('eve', ['mine', 'later']);
     await refuses('PUT', '/1.0/instances/old?project=later', { restore: 's' });
     await refuses('POST', '/1.0/instances?project=mine', {

@@ -18,7 +18,10 @@ export class Tenant {
   async outcome(method: string, path: string, body?: unknown): Promise<{ status: number; text: string }> {
     const answer = await this.call(method, path, body);
     if (answer.body.type !== 'async') return { status: answer.status, text: answer.text };
-    const ended = await this.call<Pick<Operation, 'status_code' | 'err'> | null>('GET', `${answer.body.operation}/wait`);
+    const ended = await this.call<Pick<Operation, 'status_code' | 'err'> | null>(
+      'GET',
+      `${answer.body.operation}/wait`,
+    );
     const { metadata } = ended.body;
     return metadata === null
       ? { status: ended.status, text: ended.text }

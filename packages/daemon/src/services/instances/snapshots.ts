@@ -122,6 +122,7 @@ export class InstanceSnapshots {
     const now = new Date(deps.now());
     const name =
       wanted.name === '' ? nextSnapshotName(effective.config['snapshots.pattern'], existing, now) : wanted.name;
+    checkSnapshotName(name.replaceAll('/', '')); // what a pattern made; slashes are told below
     const id = `${idOf(record.project, record.name)}/${name}`;
     const failure = `Failed creating instance snapshot record "${name}": `;
     if (/[ /]/.test(name))
