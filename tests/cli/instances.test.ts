@@ -2,7 +2,6 @@ import { allOf, named, probePrograms, probeRoot } from '@keelson/testkit';
 import { createHash, randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parse } from 'yaml';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { CliWorld, type Person } from './world.ts';
 
@@ -21,9 +20,9 @@ describe.skipIf(!probe.ok)(named('keelson and instances', probe), () => {
   test('list: every form, columns, filters', async () => {
     expect(await person.ok('list', '-f', 'csv', '-c', 'nst,user.owner,b')).toBe('c1,RUNNING,CONTAINER,ann,p\n');
     expect(await person.ok('list')).toContain('| c1   | RUNNING |');
-    expect(parse(await person.ok('list', '-f', 'yaml', 'status=running', 'user.owner=ann'))).toMatchObject([
-      { name: 'c1' },
-    ]);
+    expect(
+      JSON.parse(await person.ok('list', '-f', 'yaml', 'status=running', 'user.owner=ann', '-f', 'json')),
+    ).toMatchObject([{ name: 'c1' }]);
     expect(JSON.parse(await person.ok('list', '-f', 'json', 'status=stopped'))).toEqual([]);
     const wrong = await person.run(['list', '-c', 'Z']);
     expect(wrong).toMatchObject({ code: 2, stdout: '' });
@@ -31,7 +30,11 @@ describe.skipIf(!probe.ok)(named('keelson and instances', probe), () => {
   });
 
   test('info', async () => {
-    const info = parse(await person.ok('info', 'c1')) as { status: string; pid: number; snapshots: unknown[] };
+    const info = JSON.parse(await person.ok('info', 'c1', '-f', 'json')) as {
+      status: string;
+      pid: number;
+      snapshots: unknown[];
+    };
     expect(info).toMatchObject({ name: 'c1', status: 'Running', profiles: ['default'], snapshots: [] });
     expect(info.pid).toBeGreaterThan(1);
   });
@@ -150,10 +153,15 @@ describe.skipIf(!probe.ok)(named('keelson and instances', probe), () => {
   test('images: import, show, edit, alias, export, delete', async () => {
     const [file] = [join(person.home, 'image.tar')];
     await person.ok('image', 'alias', 'create', 'small', 'tiny');
-    expect(parse(await person.ok('image', 'show', 'small'))).toMatchObject({ properties: { os: 'Tiny' } });
+    expect(JSON.parse(await person.ok('image', 'show', 'small', '-f', 'json'))).toMatchObject({
+      properties: { os: 'Tiny' },
+    });
     const edit = await person.run(['image', 'edit', 'small'], { input: 'public: true\nproperties: {os: Big}\n' });
     expect(edit.stderr).toBe('');
-    expect(parse(await person.ok('image', 'show', 'tiny'))).toMatchObject({ public: true, properties: { os: 'Big' } });
+    expect(JSON.parse(await person.ok('image', 'show', 'tiny', '-f', 'json'))).toMatchObject({
+      public: true,
+      properties: { os: 'Big' },
+    });
     expect((await person.ok('image', 'export', 'tiny', file)).trim()).toBe(file);
     expect(readFileSync(file).length).toBeGreaterThan(100_000);
     await person.ok('image', 'alias', 'delete', 'small');

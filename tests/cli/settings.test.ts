@@ -1,7 +1,6 @@
 import { allOf, command, named, probePrograms, probeRoot, subnets, type TestSubnet } from '@keelson/testkit';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parse } from 'yaml';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { CliWorld, type Person } from './world.ts';
 
@@ -28,7 +27,7 @@ describe.skipIf(!probe.ok)(named('keelson and settings', probe), () => {
     expect(await person.ok('config', 'get', 'c1', 'user.a')).toBe('x=y\n');
     expect(await person.ok('config', 'get', 'c1', 'user.b')).toBe('with spaces\n');
     await person.ok('config', 'unset', 'c1', 'user.b');
-    expect(parse(await person.ok('config', 'show', 'c1'))).toMatchObject({
+    expect(JSON.parse(await person.ok('config', 'show', 'c1', '-f', 'json'))).toMatchObject({
       config: { 'user.a': 'x=y', 'limits.cpu': '1' },
     });
     const wrong = await person.run(['config', 'set', 'c1', 'nosuch=1']);
@@ -53,7 +52,7 @@ describe.skipIf(!probe.ok)(named('keelson and settings', probe), () => {
   test('devices', async () => {
     await person.ok('config', 'device', 'add', 'c1', 'data', 'disk', `source=${person.home}`, 'path=/data');
     await person.ok('config', 'device', 'set', 'c1', 'data', 'readonly=true');
-    expect(parse(await person.ok('config', 'device', 'show', 'c1'))).toEqual({
+    expect(JSON.parse(await person.ok('config', 'device', 'show', 'c1', '-f', 'json'))).toEqual({
       data: { type: 'disk', source: person.home, path: '/data', readonly: 'true' },
     });
     expect(await person.ok('config', 'device', 'list', 'c1', '-f', 'csv')).toBe('data,disk\n');
@@ -76,7 +75,7 @@ describe.skipIf(!probe.ok)(named('keelson and settings', probe), () => {
     await person.ok('profile', 'delete', 'small');
     const used = await person.run(['profile', 'delete', 'other']);
     expect(used.stderr).toContain('in use');
-    const show = parse(await person.ok('profile', 'show', 'other')) as object;
+    const show = JSON.parse(await person.ok('profile', 'show', 'other', '-f', 'json')) as object;
     const edit = await person.run(['profile', 'edit', 'other'], {
       input: JSON.stringify({ ...show, description: 'edited' }),
     });
@@ -95,7 +94,10 @@ describe.skipIf(!probe.ok)(named('keelson and settings', probe), () => {
     expect(await person.ok('network', 'list', '-f', 'csv')).toContain(`${bridge},bridge,YES,${address},none,1,CREATED`);
     await person.ok('network', 'set', bridge, 'user.note=mine');
     expect(await person.ok('network', 'get', bridge, 'user.note')).toBe('mine\n');
-    expect(parse(await person.ok('network', 'info', bridge))).toMatchObject({ state: 'up', type: 'broadcast' });
+    expect(JSON.parse(await person.ok('network', 'info', bridge, '-f', 'json'))).toMatchObject({
+      state: 'up',
+      type: 'broadcast',
+    });
     await person.ok('network', 'detach', bridge, 'c1');
     expect((await person.run(['network', 'detach', bridge, 'c1'])).code).toBe(2);
     await person.ok('network', 'delete', bridge);
@@ -104,7 +106,10 @@ describe.skipIf(!probe.ok)(named('keelson and settings', probe), () => {
   test('storage pools', async () => {
     await person.ok('storage', 'create', 'second', 'dir', 'user.a=b');
     expect(await person.ok('storage', 'get', 'second', 'user.a')).toBe('b\n');
-    expect(parse(await person.ok('storage', 'info', 'second'))).toMatchObject({ name: 'second', driver: 'dir' });
+    expect(JSON.parse(await person.ok('storage', 'info', 'second', '-f', 'json'))).toMatchObject({
+      name: 'second',
+      driver: 'dir',
+    });
     await person.ok('storage', 'delete', 'second');
     const used = await person.run(['storage', 'delete', 'p']);
     expect(used.code).toBe(1);
@@ -137,7 +142,7 @@ describe.skipIf(!probe.ok)(named('keelson and settings', probe), () => {
     expect(JSON.parse(waited)).toMatchObject({ status: 'Success', description: 'Updating instance' });
     const { id } = JSON.parse(waited) as { id: string };
     expect(await person.ok('operation', 'list', '-f', 'csv')).toContain(id);
-    expect(parse(await person.ok('operation', 'show', id))).toMatchObject({ class: 'task' });
+    expect(JSON.parse(await person.ok('operation', 'show', id, '-f', 'json'))).toMatchObject({ class: 'task' });
     expect((await person.run(['query', '/1.0/zork'])).code).toBe(1);
     expect(await person.ok('admin', 'doctor')).toContain('server: keelson');
   });
