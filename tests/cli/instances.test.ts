@@ -20,9 +20,9 @@ describe.skipIf(!probe.ok)(named('keelson and instances', probe), () => {
   test('list: every form, columns, filters', async () => {
     expect(await person.ok('list', '-f', 'csv', '-c', 'nst,user.owner,b')).toBe('c1,RUNNING,CONTAINER,ann,p\n');
     expect(await person.ok('list')).toContain('| c1   | RUNNING |');
-    expect(
-      JSON.parse(await person.ok('list', '-f', 'yaml', 'status=running', 'user.owner=ann', '-f', 'json')),
-    ).toMatchObject([{ name: 'c1' }]);
+    expect(await person.ok('list', '-f', 'yaml', 'status=running', 'user.owner=ann')).toMatch(
+      /^- architecture: .*\n[^]*\n {2}name: c1\n/,
+    );
     expect(JSON.parse(await person.ok('list', '-f', 'json', 'status=stopped'))).toEqual([]);
     const wrong = await person.run(['list', '-c', 'Z']);
     expect(wrong).toMatchObject({ code: 2, stdout: '' });
