@@ -29,6 +29,7 @@ const END_LENGTH = 1024;
 const MIB = 1024 ** 2;
 const MAX_ENTRIES = 2_000_000;
 const INDEX = 'backup/index.yaml';
+const CONTAINER_ROOT = 'backup/container/rootfs';
 const codecs: readonly TarCompression[] = ['gzip', 'bzip2', 'lzma', 'xz', 'zstd'];
 
 /** Makes and reads the tarballs of volume backups, in the layout that LXD reads and writes. */
@@ -279,7 +280,7 @@ class BackupCheck {
       if (this.#links.has(parts.slice(0, end).join('/'))) refuse('lies behind a link');
     }
     if (entry.type === 'symlink') {
-      if (parts.length <= 2) refuse('must be a folder or a file');
+      if (parts.length <= 2 || name === CONTAINER_ROOT) refuse('must be a folder or a file');
       this.#links.add(name);
     } else this.#links.delete(name);
     if (entry.type === 'hardlink') {
