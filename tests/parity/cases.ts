@@ -55,6 +55,7 @@ const none = (name: string, more: object = {}): object => ({
 const server: readonly Case[] = [
   one('root', 'GET', '/'),
   one('server', 'GET', '/1.0', undefined, { loose: true }),
+  one('server of a missing member', 'GET', '/1.0/resources?target=nope'),
   one('unknown version', 'GET', '/2.0'),
   one('unknown path', 'GET', '/1.0/nonsense'),
   one('wrong method', 'POST', '/1.0/events'),
@@ -157,6 +158,9 @@ const storage: readonly Case[] = [
   one('pool put missing', 'PUT', '/1.0/storage-pools/nope', { config: {} }),
   one('pool resources', 'GET', '/1.0/storage-pools/p1/resources'),
   one('pool resources missing', 'GET', '/1.0/storage-pools/nope/resources'),
+  one('pool of a missing member', 'GET', '/1.0/storage-pools/p1?target=nope'),
+  one('pool resources of this member', 'GET', '/1.0/storage-pools/p1/resources?target=none'),
+  one('pool create on a missing member', 'POST', '/1.0/storage-pools?target=nope', { name: 'p2', driver: 'dir' }),
   one('pool delete missing', 'DELETE', '/1.0/storage-pools/nope'),
   one('second pool', 'POST', '/1.0/storage-pools', { name: 'p3', driver: 'dir' }),
   one('second pool delete', 'DELETE', '/1.0/storage-pools/p3'),
@@ -190,6 +194,7 @@ const networks: readonly Case[] = [
   one('network put bad key', 'PUT', ({ bridge }) => `/1.0/networks/${bridge}`, { config: { foo: 'bar' } }),
   one('network put of the host', 'PUT', '/1.0/networks/lo', { config: {} }),
   one('network rename without name', 'POST', ({ bridge }) => `/1.0/networks/${bridge}`, { name: '' }),
+  one('network of a missing member', 'GET', ({ bridge }) => `/1.0/networks/${bridge}?target=nope`),
   one('network delete missing', 'DELETE', '/1.0/networks/nope'),
 ];
 
@@ -285,6 +290,7 @@ const instanceErrors: readonly Case[] = [
 ];
 
 const instances: readonly Case[] = [
+  one('instance create on a missing member', 'POST', '/1.0/instances?target=nope', none('n0')),
   one('instance create none', 'POST', '/1.0/instances', none('n1', { description: 'd', config: { 'user.x': '1' } })),
   one('instance create taken', 'POST', '/1.0/instances', none('n1')),
   one('instance none', 'GET', '/1.0/instances/n1'),

@@ -15,6 +15,7 @@ import type { Reply } from './reply.ts';
 import type { RouteRequest } from './request.ts';
 import type { RouteBinding } from './route.ts';
 import { hasJson } from './sniff.ts';
+import { checkTarget } from './target.ts';
 
 /** Bytes of an unwanted body that are taken in: who still sends it reads the answer instead of a broken connection. */
 const DRAINED = 256 * 1024;
@@ -69,6 +70,7 @@ export class FrontDoor {
     );
     const query = parseQuery(mark === -1 ? '' : url.slice(mark + 1));
     checkAccess(binding.route, caller, query, this.#projects);
+    checkTarget(binding.route, query.all['target']);
     const request: RouteRequest = {
       caller,
       project: query.project,
