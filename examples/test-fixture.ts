@@ -15,13 +15,13 @@ async function system(files: Record<string, string> = {}): Promise<Instance> {
   return instance;
 }
 
-await test('a script counts words', async () => {
+void test('a script counts words', async () => {
   await using machine = await system({ '/root/words': 'one two three\n' });
   const { stdout } = await machine.execute(['wc', '-w', '/root/words']);
   assert.match(stdout, /^3 /);
 });
 
-await test('systems do not see each other', async () => {
+void test('systems do not see each other', async () => {
   await using one = await system({ '/root/secret': 'x' });
   await using two = await system();
   assert.notEqual(one.name, two.name);

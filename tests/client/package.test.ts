@@ -50,6 +50,7 @@ describe.skipIf(!probe.ok)(named('the package', probe), () => {
     const { stdout } = await command('npm', ['pack', '--json', '--pack-destination', folder], { cwd: copy });
     const [packed] = JSON.parse(stdout) as [{ filename: string; files: { path: string }[] }];
     expect(packed.files.map(({ path }) => path).filter((path) => /\.test\.|testing\//.test(path))).toEqual([]);
+    if (name === 'client') expect(packed.files.map(({ path }) => path)).toContain('dist/browser.js');
     return join(folder, packed.filename);
   }
 
