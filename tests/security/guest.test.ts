@@ -95,7 +95,8 @@ describe('a hostile guest', () => {
       'record-output': true,
       'wait-for-websocket': false,
     });
-    const log = Object.values((done?.metadata as { output: Record<string, string> }).output)[0] ?? '';
+    const log =
+      Object.values((done?.metadata as { output?: Record<string, string> } | undefined)?.output ?? {})[0] ?? '';
     expect((await world.daemon.request('GET', log)).text).toBe('recorded\n');
     for (const name of ['..%2f..%2fserver.key', '%2e%2e', 'exec_..%2f..%2f..%2fserver.key', '..%2flxc.conf'])
       expect((await world.daemon.request('GET', `/1.0/instances/evil/logs/${name}`)).status).toBeGreaterThanOrEqual(
@@ -148,7 +149,7 @@ describe('a hostile guest', () => {
     await world.ok('init', 'tiny', 'neighbour');
     await world.ok('snapshot', 'neighbour', 'kept');
     const snapshots = join(world.daemon.stateDir, 'storage-pools/p/containers-snapshots');
-    const before = readdirSync(snapshots, { recursive: true }).sort();
+    const before = readdirSync(snapshots, { recursive: true, encoding: 'utf8' }).sort();
     for (const pattern of ['..', '.', '../neighbour', '%d/../..', '{{ creation_date|date:".." }}']) {
       await world.daemon.run('PATCH', '/1.0/instances/patterned', { config: { 'snapshots.pattern': pattern } });
       const taken = await world.lxc('snapshot', 'patterned');
@@ -160,7 +161,7 @@ describe('a hostile guest', () => {
       ).toEqual([]);
       for (const name of names) await world.ok('delete', `patterned/${name}`);
     }
-    expect(readdirSync(snapshots, { recursive: true }).sort()).toEqual(before);
+    expect(readdirSync(snapshots, { recursive: true, encoding: 'utf8' }).sort()).toEqual(before);
     await world.ok('delete', 'patterned', 'neighbour');
   });
 
