@@ -139,7 +139,15 @@ export class CliWorld implements AsyncDisposable {
 
   static async open(): Promise<CliWorld> {
     const folder = mkdtempSync(join(tmpdir(), 'keelson-cli-bundle-'));
-    const [daemon, program] = await Promise.all([startDaemon(), bundleCli(folder)]);
+    let program: string;
+    let daemon: TestDaemon;
+    try {
+      program = await bundleCli(folder);
+      daemon = await startDaemon();
+    } catch (error) {
+      rmSync(folder, { recursive: true, force: true });
+      throw error;
+    }
     const world = new CliWorld(daemon, folder, program);
     try {
       await daemon.run('POST', '/1.0/storage-pools', { name: 'p', driver: 'dir' });
