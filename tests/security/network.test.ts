@@ -18,7 +18,7 @@ describe('an untrusted client of the network', () => {
   afterAll(() => world?.[Symbol.asyncDispose]());
 
   /** All the server says to these bytes until it, or the deadline, ends the connection. */
-  const say = (bytes: string, deadline = 3000): Promise<string> =>
+  const say = (bytes: string, deadline = 20_000): Promise<string> =>
     new Promise((resolve, reject) => {
       const socket: TLSSocket = connect({ host, port, rejectUnauthorized: false }, () => socket.write(bytes));
       let text = '';

@@ -4,6 +4,7 @@ import { projectUrl } from '../../services/projects/scope.ts';
 import { created, empty, sync } from '../reply.ts';
 import { changeOptions } from '../request.ts';
 import { bind, type RouteBinding } from '../route.ts';
+import { hideForeignUsers } from '../used-by.ts';
 
 export type NetworksApi = Pick<
   NetworkService,
@@ -12,17 +13,19 @@ export type NetworksApi = Pick<
 
 export function networkRoutes(networks: NetworksApi): RouteBinding[] {
   return [
-    bind(routes['networks.list'], async ({ project, recursion }) => {
+    bind(routes['networks.list'], async ({ caller, project, recursion }) => {
       const list = await networks.list(project);
-      return sync(recursion === 0 ? list.map(({ name }) => url(name, project)) : list);
+      return sync(
+        recursion === 0 ? list.map(({ name }) => url(name, project)) : list.map((one) => hideForeignUsers(caller, one)),
+      );
     }),
     bind(routes['networks.create'], async (request) => {
       await networks.create(request.project, request.body, changeOptions(request));
       return created(url(request.body.name, request.project));
     }),
-    bind(routes['networks.get'], async ({ project, params }) => {
+    bind(routes['networks.get'], async ({ caller, project, params }) => {
       const { network, etag } = await networks.get(project, params.name);
-      return sync(network satisfies ReadonlyRecord<Network>, etag);
+      return sync(hideForeignUsers(caller, network satisfies ReadonlyRecord<Network>), etag);
     }),
     bind(routes['networks.put'], async (request) => {
       await networks.replace(request.project, request.params.name, request.body, changeOptions(request));

@@ -4,16 +4,17 @@ import { bindList } from '../list.ts';
 import { created, empty, sync } from '../reply.ts';
 import { changeOptions } from '../request.ts';
 import { bind, type RouteBinding } from '../route.ts';
+import { hideForeignUsers, hideForeignUsersIn } from '../used-by.ts';
 
 export function storagePoolRoutes(pools: StoragePools): RouteBinding[] {
   return [
-    bindList(routes['storage-pools.list'], () => pools.list()),
+    bindList(routes['storage-pools.list'], ({ caller }) => hideForeignUsersIn(caller, pools.list())),
     bind(routes['storage-pools.create'], async (request) =>
       created(await pools.create(request.body, changeOptions(request))),
     ),
-    bind(routes['storage-pools.get'], ({ params }) => {
+    bind(routes['storage-pools.get'], ({ caller, params }) => {
       const { pool, etag } = pools.get(params.pool);
-      return sync(pool, etag);
+      return sync(hideForeignUsers(caller, pool), etag);
     }),
     bind(routes['storage-pools.put'], async (request) => {
       await pools.put(request.params.pool, request.body, changeOptions(request));
