@@ -57,7 +57,8 @@ export class LxcWorld implements AsyncDisposable {
   /** What it prints on a terminal. */
   async terminal(line: string): Promise<string> {
     const { stdout } = await command('script', ['-qec', line, '/dev/null'], { env: this.env, input: '' });
-    return stdout.replaceAll('\r', '');
+    // The terminal shows the end of input, which `script` passes on at some moment.
+    return stdout.replaceAll(/\r|\^[@D]|[\b]/g, '');
   }
 
   /** `lxc <noun> show … | change | lxc <noun> edit …`. */
