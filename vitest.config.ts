@@ -16,6 +16,8 @@ export default defineConfig({
           include: ['packages/**/*.test.ts', 'scripts/**/*.test.mjs'],
           exclude: ['**/node_modules/**', '**/dist/**'],
           environment: 'node',
+          // A busy machine is no failure; a test that hangs is.
+          testTimeout: 30_000,
           sequence: { groupOrder: 0 },
         },
       },
