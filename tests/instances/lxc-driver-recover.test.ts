@@ -56,6 +56,7 @@ describe.skipIf(!host.ok)(named('lxc driver: after a crash', host), () => {
     const monitors = [monitorPid('c1'), monitorPid('gone')];
     const driver = await lxc.restartDriver();
     for (const pid of monitors) process.kill(pid, 'SIGKILL');
+    await until('the monitors to end', () => monitors.every((pid) => identify(pid) === undefined));
     await driver.recover([ref('c1')]);
     expect(driver.state('c1').status).toBe('Stopped');
     expect(lxc.cgroups()).toEqual([]);
