@@ -8,8 +8,8 @@ const intro = `# Differences from LXD
 
 Generated from \`tests/parity/differences.ts\`; \`npx vitest run --project host tests/parity/doc.test.ts --update\` writes it anew.
 
-The parity test sends ${cases.length} requests to this server and to LXD 5.0.2 on the same host and compares status, error code, how an
-operation ended, and the structure of every record. They agree in all but these, which differ on purpose.
+The parity test (\`tests/parity\`) sends the same requests to this server and to LXD 5.0.2 on one host and compares status, error code,
+how an operation ended, and the structure of every record. They agree in all but these, which differ on purpose.
 
 | case | request | LXD | here | why |
 | --- | --- | --- | --- | --- |
