@@ -1,8 +1,4 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { createReadStream, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { createReadStream } from 'node:fs';
 import { Client } from '@keelson/client';
 import {
   allOf,
@@ -10,12 +6,10 @@ import {
   type Probe,
   probePrograms,
   probeRoot,
-  removeLeftovers,
-  request,
   startDaemon,
+  startIncus,
   startLxd,
   tinyImage,
-  until,
 } from '@keelson/testkit';
 
 /** A server that the suites run against. */
@@ -73,38 +67,4 @@ export class Fixture implements AsyncDisposable {
     await this.client.close();
     await this.#server[Symbol.asyncDispose]();
   }
-}
-
-async function startIncus(): Promise<{ readonly socket: string } & AsyncDisposable> {
-  const dir = mkdtempSync(join(tmpdir(), 'keelson-incus-'));
-  const socket = join(dir, 'unix.socket');
-  const child = spawn('incusd', ['--group', 'root', '--logfile', join(dir, 'incusd.log')], {
-    stdio: 'ignore',
-    env: { ...process.env, INCUS_DIR: dir },
-  });
-  const dispose = async (): Promise<void> => {
-    if (child.exitCode === null && child.signalCode === null) {
-      const ended = once(child, 'exit');
-      child.kill('SIGTERM');
-      const timer = setTimeout(() => child.kill('SIGKILL'), 30_000);
-      await ended;
-      clearTimeout(timer);
-    }
-    await removeLeftovers(dir);
-    rmSync(dir, { recursive: true, force: true, maxRetries: 5 });
-  };
-  try {
-    await until(
-      'Incus to answer',
-      async () => {
-        if (child.exitCode !== null) throw new Error(readFileSync(join(dir, 'incusd.log'), 'utf8'));
-        return (await request(socket, 'GET', '/1.0')).status === 200;
-      },
-      { timeoutMs: 60_000, intervalMs: 100 },
-    );
-  } catch (error) {
-    await dispose();
-    throw error;
-  }
-  return { socket, [Symbol.asyncDispose]: dispose };
 }

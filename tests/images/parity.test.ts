@@ -4,7 +4,7 @@ import {
   startDaemon,
   startLxd,
   type TestDaemon,
-  type TestLxd,
+  type TestPeer,
   tinyImage,
 } from '@keelson/testkit';
 import { readFileSync } from 'node:fs';
@@ -55,7 +55,7 @@ function shapeOf(value: unknown): unknown {
 
 describe('images answer as those of LXD', () => {
   let daemon: TestDaemon;
-  let lxd: TestLxd;
+  let lxd: TestPeer;
   let tiny: ImageFiles;
   const fingerprint = { unified: '', split: '' };
 

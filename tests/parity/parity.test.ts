@@ -9,7 +9,7 @@ import {
   startLxd,
   subnets,
   type TestDaemon,
-  type TestLxd,
+  type TestPeer,
   type TestSubnet,
   tinyImage,
 } from '@keelson/testkit';
@@ -90,7 +90,7 @@ async function importImage(server: Server): Promise<string> {
 describe('parity with LXD 5.0.2', () => {
   const stack = new AsyncDisposableStack();
   let ours: { server: TestDaemon; names: Names };
-  let theirs: { server: TestLxd; names: Names };
+  let theirs: { server: TestPeer; names: Names };
 
   beforeAll(async () => {
     const folder = await mkdtemp(join(tmpdir(), 'keelson-parity-'));

@@ -8,6 +8,6 @@ export * from './poll.ts';
 export * from './probes.ts';
 export * from './request.ts';
 export * from './start-daemon.ts';
-export * from './start-lxd.ts';
+export * from './start-peer.ts';
 export * from './subnets.ts';
 export { tinyImage, type ImageFiles } from './tiny-image.ts';

@@ -8,22 +8,32 @@ import { removeLeftovers } from './leftovers.ts';
 import { until } from './poll.ts';
 import { request, type Answer, type RequestOptions } from './request.ts';
 
-/** Debian's LXD, to compare answers with. */
-export interface TestLxd extends AsyncDisposable {
+/** A server of another project, to compare with. */
+export interface TestPeer extends AsyncDisposable {
   readonly dir: string;
   readonly socket: string;
   request<T = unknown>(method: string, path: string, body?: unknown, options?: RequestOptions): Promise<Answer<T>>;
 }
 
-/** Starts an LXD of its own in a temp folder, with nothing configured; dispose stops it and removes what it made. */
-export async function startLxd(): Promise<TestLxd> {
-  const dir = mkdtempSync(join(tmpdir(), 'keelson-lxd-'));
+/** Starts Debian's LXD in a temp folder of its own, with nothing configured; dispose stops it and removes what it made. */
+export function startLxd(): Promise<TestPeer> {
+  return startPeer('lxd', 'LXD_DIR');
+}
+
+/** The same for Incus. */
+export function startIncus(): Promise<TestPeer> {
+  return startPeer('incusd', 'INCUS_DIR');
+}
+
+/** `variable` tells the program its state folder. */
+async function startPeer(program: string, variable: string): Promise<TestPeer> {
+  const dir = mkdtempSync(join(tmpdir(), `keelson-${program}-`));
   const socket = join(dir, 'unix.socket');
   await command('chmod', ['711', dir]);
-  const log = openSync(join(dir, 'lxd.out'), 'a');
-  const child = spawn('lxd', ['--group', 'root'], {
+  const log = openSync(join(dir, 'out'), 'a');
+  const child = spawn(program, ['--group', 'root'], {
     stdio: ['ignore', log, log],
-    env: { ...process.env, LXD_DIR: dir },
+    env: { ...process.env, [variable]: dir },
   });
   const dispose = async (): Promise<void> => {
     if (child.exitCode === null && child.signalCode === null) {
@@ -38,9 +48,9 @@ export async function startLxd(): Promise<TestLxd> {
   };
   try {
     await until(
-      'LXD to answer',
+      `${program} to answer`,
       async () => {
-        if (child.exitCode !== null) throw new Error(readFileSync(join(dir, 'lxd.out'), 'utf8'));
+        if (child.exitCode !== null) throw new Error(readFileSync(join(dir, 'out'), 'utf8'));
         return (await request(socket, 'GET', '/1.0')).status === 200;
       },
       { timeoutMs: 60_000, intervalMs: 100 },
