@@ -5,7 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { MountSpec, NicSpec, UnixDeviceSpec } from '../../packages/daemon/src/drivers/instance/contract.ts';
 import { readCgroupLayout, Cgroup } from '../../packages/daemon/src/host/cgroup.ts';
 import { LxcFiles } from '../../packages/daemon/src/drivers/instance/lxc/files.ts';
-import { host, LxcHarness, noLimits, ref } from './lxc-harness.ts';
+import { noLimits } from '../../packages/daemon/src/drivers/instance/lxc/no-limits.test-data.ts';
+import { host, LxcHarness, ref } from './lxc-harness.ts';
 
 describe.skipIf(!host.ok)(named('lxc driver: devices, limits and counters', host), () => {
   let lxc: LxcHarness;

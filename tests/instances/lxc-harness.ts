@@ -7,25 +7,13 @@ import type {
   ExecSpec,
   GuestEvent,
   InstanceRef,
-  LimitsSpec,
   StartSpec,
 } from '../../packages/daemon/src/drivers/instance/contract.ts';
 import { LxcFiles } from '../../packages/daemon/src/drivers/instance/lxc/files.ts';
 import { LxcDriver } from '../../packages/daemon/src/drivers/instance/lxc/lxc-driver.ts';
+import { noLimits } from '../../packages/daemon/src/drivers/instance/lxc/no-limits.test-data.ts';
 
 export const host = allOf(probeRoot(), probePrograms('lxc-start', 'unsquashfs', 'newuidmap'));
-
-export const noLimits: LimitsSpec = {
-  cpus: undefined,
-  cpuAllowance: undefined,
-  cpuPriority: undefined,
-  memory: undefined,
-  memoryEnforce: 'hard',
-  memorySwap: true,
-  processes: undefined,
-  kernel: {},
-  disks: [],
-};
 
 export const ref = (name: string): InstanceRef => ({ key: name, project: 'default', name });
 

@@ -1,19 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { isKeelsonError } from '../../../core/errors.ts';
-import type { LimitsSpec, MountSpec, NicSpec, StartSpec, UnixDeviceSpec } from '../contract.ts';
+import type { MountSpec, NicSpec, StartSpec, UnixDeviceSpec } from '../contract.ts';
 import { type ConfigFiles, fstabField, type HostFacts, lxcConfig } from './config.ts';
-
-const limits: LimitsSpec = {
-  cpus: undefined,
-  cpuAllowance: undefined,
-  cpuPriority: undefined,
-  memory: undefined,
-  memoryEnforce: 'hard',
-  memorySwap: true,
-  processes: undefined,
-  kernel: {},
-  disks: [],
-};
+import { noLimits as limits } from './no-limits.test-data.ts';
 
 const spec = (changes: Partial<StartSpec> = {}): StartSpec => ({
   key: 'c1',

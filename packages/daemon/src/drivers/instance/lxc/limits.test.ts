@@ -1,18 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { LimitsSpec } from '../contract.ts';
 import { type CgroupSetting, type CgroupVersions, limitSettings, liveSettings } from './limits.ts';
+import { noLimits as none } from './no-limits.test-data.ts';
 
-const none: LimitsSpec = {
-  cpus: undefined,
-  cpuAllowance: undefined,
-  cpuPriority: undefined,
-  memory: undefined,
-  memoryEnforce: 'hard',
-  memorySwap: true,
-  processes: undefined,
-  kernel: {},
-  disks: [],
-};
 const v1: CgroupVersions = { cpu: 1, cpuset: 1, memory: 1, pids: 1, blkio: 1, memorySwap: true };
 const v2: CgroupVersions = { cpu: 2, cpuset: 2, memory: 2, pids: 2, blkio: 2 };
 
