@@ -37,7 +37,7 @@ const WORKER = fileURLToPath(
 
 /**
  * Mounts in a running guest without a mount of its own on the host and without running anything of the guest: a
- * helper process clones the source's mount, enters the guest's mount namespace and attaches the clone there.
+ * process of its own clones the source's mount, enters the guest's mount namespace and attaches the clone there.
  * @throws CommandError whose stderr is one sentence.
  */
 export async function changeGuestMount(request: GuestMountRequest): Promise<void> {
@@ -45,6 +45,6 @@ export async function changeGuestMount(request: GuestMountRequest): Promise<void
     await run(process.execPath, [WORKER, JSON.stringify(request)], { timeout: 30_000 });
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
-    throw new Error(error.stderr.trim().split('\n').at(-1) ?? 'mount helper failed', { cause: error });
+    throw new Error(error.stderr.trim().split('\n').at(-1) ?? 'mount failed', { cause: error });
   }
 }
