@@ -51,6 +51,7 @@ function report(summaries, started) {
   for (const line of slowestFiles(summaries)) console.log(line);
   for (const { name, reason } of summaries.flatMap(({ skips }) => skips))
     console.log(`skipped: ${name}${reason ? `: ${reason}` : ''}`);
+  for (const name of summaries.flatMap(({ again }) => again)) console.log(`passed only when it ran again: ${name}`);
   if (failedStages.length > 0) console.log(`Failed stages: ${failedStages.join(', ')}`);
 }
 

@@ -13,6 +13,7 @@ class SummaryReporter {
       tests: [...module.children.allTests()].map((test) => ({
         name: test.fullName,
         state: test.result().state,
+        again: test.diagnostic()?.flaky === true,
         note: test.result().note ?? (test.options.mode === 'todo' ? 'to do' : undefined),
       })),
     }));

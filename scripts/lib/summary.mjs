@@ -5,12 +5,13 @@
  * @property {number} failed failed tests, files that did not load, and errors outside of tests
  * @property {number} skipped
  * @property {{name: string, reason: string}[]} skips reason is empty where the name states it
+ * @property {string[]} again tests that passed only when they ran again
  * @property {{path: string, ms: number}[]} files
  */
 
 /** @returns {Summary} */
 export function emptySummary(code = 0) {
-  return { code, passed: 0, failed: 0, skipped: 0, skips: [], files: [] };
+  return { code, passed: 0, failed: 0, skipped: 0, skips: [], again: [], files: [] };
 }
 
 /**
@@ -27,6 +28,7 @@ export function summarize(report, code) {
     summary.failed += failedTests;
     if (!file.ok && failedTests === 0) summary.failed += 1;
     summary.passed += file.tests.filter((test) => test.state === 'passed').length;
+    for (const test of file.tests.filter(({ again }) => again)) summary.again.push(`${file.path} > ${test.name}`);
     for (const test of file.tests.filter(({ state }) => state === 'skipped' || state === 'pending')) {
       summary.skipped += 1;
       summary.skips.push({ name: `${file.path} > ${test.name}`, reason: test.note ?? '' });
