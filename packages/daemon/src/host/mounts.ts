@@ -2,6 +2,7 @@ import { close, constants } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { promisify } from 'node:util';
+import { retry } from '../core/retry.ts';
 import {
   AT_FDCWD,
   errnoOf,
@@ -144,15 +145,18 @@ export async function mountOverlay(target: string, options: OverlayOptions): Pro
   await mountCall({ source: 'overlay', target, type: 'overlay', data: overlayData(options) });
 }
 
+/** How long a busy mount is waited for: a look at it by another process (a scan of the host's disks) passes soon. */
+const BUSY = { attempts: 9, delay: 10, maxDelay: 1000, retryable: (error: unknown) => errnoOf(error) === 'EBUSY' };
+
 /**
  * Removes every mount stacked at `path`. Idempotent; absent = no effect. `lazy` detaches busy mounts at once.
- * @throws SyscallError EBUSY when something uses it and `lazy` is not set.
+ * @throws SyscallError EBUSY when something keeps using it for some seconds and `lazy` is not set.
  */
 export async function unmountAll(path: string, options: { readonly lazy?: boolean } = {}): Promise<void> {
   const flags = UMOUNT_NOFOLLOW | (options.lazy === true ? MNT_DETACH : 0);
   while (isMountPoint(path)) {
     try {
-      await umount2(path, flags);
+      await retry(() => umount2(path, flags), BUSY);
     } catch (error) {
       if (errnoOf(error) === 'EINVAL' || errnoOf(error) === 'ENOENT') return; // another caller was faster
       throw error;
