@@ -1,8 +1,18 @@
 import { markdown, met, type Row } from './report.ts';
-import { api, fullMemory, launches, manyLaunches, memory, responsiveness, type Run, writes } from './sections.ts';
+import {
+  api,
+  execs,
+  fullMemory,
+  launches,
+  manyLaunches,
+  memory,
+  responsiveness,
+  type Run,
+  writes,
+} from './sections.ts';
 import { startServers } from './servers.ts';
 
-const SECTIONS = { memory, launches, many: manyLaunches, responsiveness, writes, api, full: fullMemory };
+const SECTIONS = { memory, launches, exec: execs, many: manyLaunches, responsiveness, writes, api, full: fullMemory };
 
 /**
  * Measures this server beside LXD 5.0.2 in one run, alternating, and prints a table of ratios. Words on the command
