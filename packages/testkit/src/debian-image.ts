@@ -38,5 +38,7 @@ async function buildDebian(folder: string): Promise<void> {
 
 function mirror(): string {
   const sources = readFileSync('/etc/apt/sources.list.d/debian.sources', 'utf8');
-  return /^URIs:\s*(\S+)/m.exec(sources)?.[1] ?? 'http://deb.debian.org/debian';
+  const found = /^URIs:\s*(\S+)/m.exec(sources)?.[1];
+  if (found === undefined) throw new Error('No package mirror in /etc/apt/sources.list.d/debian.sources');
+  return found;
 }
