@@ -212,7 +212,7 @@ export async function fullMemory(run: Run): Promise<Row[]> {
   ];
 }
 
-/** How long `GET /1.0` takes while 20 launches, 4 at a time, and an image import run: the 99th percentile. */
+/** How long `GET /1.0` takes while 20 launches, 4 at a time, and the import of a small image run: the 99th percentile. */
 export async function responsiveness(run: Run): Promise<Row[]> {
   const values: Record<string, number> = {};
   for (const server of run.servers) {
@@ -232,7 +232,7 @@ export async function responsiveness(run: Run): Promise<Row[]> {
         await new Promise((resolve) => setTimeout(resolve, 5));
       }
     })();
-    await Promise.all([worker(), worker(), worker(), worker(), importTwice(server)]);
+    await Promise.all([worker(), worker(), worker(), worker(), importSmall(server)]);
     busy = false;
     await watch;
     latencies.sort((a, b) => a - b);
@@ -243,12 +243,12 @@ export async function responsiveness(run: Run): Promise<Row[]> {
     }
     run.note(`responsiveness of ${server.name}: ${latencies.length} requests`);
   }
-  const name = 'GET /1.0 while 20 launches and an import run, p99';
+  const name = 'GET /1.0 while 20 launches and a small import run, p99';
   return [{ section: 'responsiveness', name, unit: 'ms', values, goal: { limit: 20 } }];
 }
 
-/** Imports the image under another fingerprint, as a unified tarball of the same content would have. */
-async function importTwice(server: BenchServer): Promise<void> {
+/** Imports an image of about a megabyte and deletes it again. */
+async function importSmall(server: BenchServer): Promise<void> {
   const { unified } = await tinyImage();
   const headers = { 'Content-Type': 'application/octet-stream', 'X-LXD-properties': 'os=bench' };
   const { body } = await request<unknown>(server.socket, 'POST', '/1.0/images', readFileSync(unified), { headers });

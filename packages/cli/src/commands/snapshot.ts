@@ -1,6 +1,5 @@
-import { createWriteStream } from 'node:fs';
-import { pipeline } from 'node:stream/promises';
 import { type Command, defineCommand } from '../command.ts';
+import { saveBackup } from './backup-file.ts';
 import type { Context } from '../context.ts';
 import { openInput } from '../input.ts';
 import type { Instance } from '@keelson/client';
@@ -94,17 +93,10 @@ export const snapshotCommands: readonly Command[] = [
     options: [{ name: 'instance-only', summary: 'without snapshots' }],
     run: async (context, parsed) => {
       const found = await find(context, parsed.arg('instance'));
-      const name = `export-${Date.now()}`;
-      context.out.progress(`Backing up ${found.name} …`);
-      await found.backups.create({ name, instance_only: parsed.flag('instance-only') }, { signal: context.signal });
-      try {
-        await pipeline(
-          await found.backups.export(name, { signal: context.signal }),
-          createWriteStream(parsed.arg('file')),
-        );
-      } finally {
-        await found.backups.delete(name);
-      }
+      const make = { instance_only: parsed.flag('instance-only') };
+      await saveBackup(context, found, parsed.arg('file'), (name) =>
+        found.backups.create({ name, ...make }, { signal: context.signal }),
+      );
     },
   }),
   defineCommand({

@@ -1,6 +1,5 @@
-import { createWriteStream } from 'node:fs';
-import { pipeline } from 'node:stream/promises';
 import { type Command, defineCommand, keyValues, UsageError } from '../command.ts';
+import { saveBackup } from './backup-file.ts';
 import type { Context } from '../context.ts';
 import { openInput } from '../input.ts';
 import { edited } from './editing.ts';
@@ -176,17 +175,10 @@ const volumes: readonly Command[] = [
     options: [{ name: 'volume-only', summary: 'without snapshots' }],
     run: async (context, parsed) => {
       const found = await findVolume(context, parsed.arg('pool'), parsed.arg('volume'));
-      const name = `export-${Date.now()}`;
-      context.out.progress(`Backing up ${found.name} …`);
-      await found.backups.create({ name, volume_only: parsed.flag('volume-only') }, { signal: context.signal });
-      try {
-        await pipeline(
-          await found.backups.export(name, { signal: context.signal }),
-          createWriteStream(parsed.arg('file')),
-        );
-      } finally {
-        await found.backups.delete(name);
-      }
+      const make = { volume_only: parsed.flag('volume-only') };
+      await saveBackup(context, found, parsed.arg('file'), (name) =>
+        found.backups.create({ name, ...make }, { signal: context.signal }),
+      );
     },
   }),
   defineCommand({
