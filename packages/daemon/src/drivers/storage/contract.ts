@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import type { ContentType, VolumeType } from './types.ts';
 
 /** A volume inside one pool. `name` is already project-qualified (`instanceKey`), or a fingerprint for images. */
@@ -101,6 +102,8 @@ export interface StoragePool {
   readonly snapshots: Snapshots;
   /** Absent when the pool cannot limit volumes here; then `size` on a root is refused or ignored as LXD does on `dir`. */
   readonly quota?: Quota;
+  /** Absent when the driver has no stream format of its own; volumes then travel file by file. */
+  readonly transfer?: NativeTransfer;
 }
 
 export interface Volumes {
@@ -178,4 +181,38 @@ export interface Snapshots {
 export interface Quota {
   /** Bytes; undefined removes the limit. @throws bad-request when it cannot shrink below what is used. */
   set(volume: VolumeRef, size: number | undefined): Promise<void>;
+}
+
+/** Native send and receive between pools of one kind: what LXD calls an optimized transfer. */
+export interface NativeTransfer {
+  /** The stream format; both ends must have the same. */
+  readonly format: 'btrfs' | 'zfs' | 'rbd';
+  /**
+   * Freezes `source` as it is now; disposing the send removes what it needed for that.
+   * `running`: the volume is in use by a guest right now.
+   */
+  send(source: VolumeRef | SnapshotRef, options: { readonly running: boolean }): Promise<NativeSend>;
+  /**
+   * Begins a volume under `target`; nothing is visible under that name before `commit`, and disposing without a commit
+   * removes every part. With `refresh` the target exists: parts are added to it, and `commit` replaces its content.
+   * @throws conflict when the target exists and `refresh` is not set.
+   */
+  receive(target: VolumeRef, options: { readonly refresh: boolean }): Promise<NativeReceive>;
+}
+
+/** One volume on its way out. */
+export interface NativeSend extends AsyncDisposable {
+  /**
+   * Stream of one part: a snapshot by its name, or the frozen volume itself (`undefined`). With `parent`, a snapshot that
+   * the other end has, only what changed since. The stream fails when the command behind it does.
+   */
+  open(part: string | undefined, parent: string | undefined, options?: ProgressOptions): Promise<Readable>;
+}
+
+/** One volume on its way in. Parts come oldest first, the volume itself (`undefined`) last. */
+export interface NativeReceive extends AsyncDisposable {
+  /** Reads `content` to its end. @throws bad-request when it is not a stream of this format. */
+  accept(part: string | undefined, content: Readable, options?: ProgressOptions): Promise<void>;
+  /** Makes the volume and its snapshots appear under their names. */
+  commit(): Promise<void>;
 }
