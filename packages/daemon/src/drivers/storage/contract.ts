@@ -61,7 +61,16 @@ export interface StorageDriverInfo {
   };
 }
 
-export interface CopyOptions extends ProgressOptions {
+/** How a volume is made or used. */
+export interface VolumeOptions {
+  /**
+   * The volume's config with the pool's `volume.*` defaults under it, without their prefix: `size` (a size as users write
+   * it), `block.filesystem`, `zfs.blocksize`, … A driver takes the keys it knows.
+   */
+  readonly config?: Readonly<Record<string, string>>;
+}
+
+export interface CopyOptions extends ProgressOptions, VolumeOptions {
   /** Snapshots of the source to copy along, oldest first; the target has them under the same names. */
   readonly snapshots?: readonly string[];
   /** A guest may write to the source meanwhile. */
@@ -108,13 +117,13 @@ export interface StoragePool {
 
 export interface Volumes {
   /** Empty volume; bytes for block content. @throws conflict when it exists. */
-  create(volume: VolumeRef, options: { readonly size?: number }): Promise<void>;
+  create(volume: VolumeRef, options: { readonly size?: number } & VolumeOptions): Promise<void>;
   /**
    * New volume filled by `fill(path)`; appears under its name only when `fill` succeeded (crash-safe).
    * Files keep the ids `fill` wrote (unshifted). An image volume holds `rootfs/` (container) or `root.img`
    * (virtual machine), made by `fill` inside the folder it gets.
    */
-  createFilled(volume: VolumeRef, fill: (path: string) => Promise<void>): Promise<void>;
+  createFilled(volume: VolumeRef, fill: (path: string) => Promise<void>, options?: VolumeOptions): Promise<void>;
   /** Full or cheap copy inside the pool, of a volume or one of its snapshots; crash-safe. @throws conflict when the target exists. */
   copy(source: VolumeRef | SnapshotRef, target: VolumeRef, options?: CopyOptions): Promise<void>;
   rename(volume: VolumeRef, newName: string): Promise<void>;
@@ -122,7 +131,7 @@ export interface Volumes {
   delete(volume: VolumeRef): Promise<void>;
   exists(volume: VolumeRef): Promise<boolean>;
   /** Host path of a custom or image volume's content (folder, or file/device for block). Idempotent. */
-  mount(volume: VolumeRef): Promise<string>;
+  mount(volume: VolumeRef, options?: VolumeOptions): Promise<string>;
   unmount(volume: VolumeRef): Promise<void>;
   /** Bytes used; undefined when the driver cannot tell cheaply. */
   usage(volume: VolumeRef): Promise<number | undefined>;
@@ -158,7 +167,7 @@ export interface Roots {
   imageOf(volume: VolumeRef): Promise<string | undefined>;
 }
 
-export interface RootOptions {
+export interface RootOptions extends VolumeOptions {
   readonly idRange: IdRange | undefined;
   readonly clone: CloneMode;
   /** `security.nesting`: the guest will mount overlayfs on its root. */
@@ -172,7 +181,7 @@ export interface Snapshots {
   rename(volume: VolumeRef, snapshot: string, newName: string): Promise<void>;
   delete(volume: VolumeRef, snapshot: string): Promise<void>;
   /** The volume becomes what the snapshot holds; the snapshot stays. Atomic: after a crash it is the old or the new. */
-  restore(volume: VolumeRef, snapshot: string): Promise<void>;
+  restore(volume: VolumeRef, snapshot: string, options?: VolumeOptions): Promise<void>;
   /** Read-only host path of a snapshot's content, with guest ids as `ids` says. */
   mount(volume: VolumeRef, snapshot: string, options: RootOptions): Promise<RootMount>;
   unmount(volume: VolumeRef, snapshot: string): Promise<void>;
@@ -180,7 +189,7 @@ export interface Snapshots {
 
 export interface Quota {
   /** Bytes; undefined removes the limit. @throws bad-request when it cannot shrink below what is used. */
-  set(volume: VolumeRef, size: number | undefined): Promise<void>;
+  set(volume: VolumeRef, size: number | undefined, options?: VolumeOptions): Promise<void>;
 }
 
 /** Native send and receive between pools of one kind: what LXD calls an optimized transfer. */
@@ -197,7 +206,7 @@ export interface NativeTransfer {
    * removes every part. With `refresh` the target exists: parts are added to it, and `commit` replaces its content.
    * @throws conflict when the target exists and `refresh` is not set.
    */
-  receive(target: VolumeRef, options: { readonly refresh: boolean }): Promise<NativeReceive>;
+  receive(target: VolumeRef, options: { readonly refresh: boolean } & VolumeOptions): Promise<NativeReceive>;
 }
 
 /** One volume on its way out. */

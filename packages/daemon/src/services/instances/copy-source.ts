@@ -102,6 +102,7 @@ export class CopySource {
         const to = this.#context.rootVolume(record);
         await deps.storage.copy(this.#rootOf(found), to, {
           snapshots: snapshots.map(({ name }) => name),
+          size,
           ...progressOf(operation),
         });
         if (size !== undefined) await deps.storage.resize(to, size);

@@ -33,7 +33,7 @@ export interface InstanceStorage {
   copy(
     source: RootVolume & { readonly snapshot?: string },
     target: RootVolume,
-    options: { snapshots: readonly string[] } & ProgressOptions,
+    options: { snapshots: readonly string[]; size?: number | undefined } & ProgressOptions,
   ): Promise<void>;
   rename(root: RootVolume, newName: string): Promise<void>;
   /** With its snapshots; absent = no effect. */

@@ -7,6 +7,7 @@ import type { Collection } from '../../state/collection.ts';
 import type { ImageRecord } from '../../state/records/image.ts';
 import type { StorageVolumeRecord } from '../../state/records/storage.ts';
 import type { LivePools } from './live-pools.ts';
+import { volumeDefaults } from './volume-config.ts';
 import { refOf, volumeId } from './volume-names.ts';
 
 /** Puts an image's `rootfs/` or `root.img` into an existing empty folder, with guest ids. */
@@ -116,7 +117,8 @@ export class ImageVolumeService {
     const ref = refOf(record);
     // A volume without a record is one that was finished just before the daemon was killed.
     if (!(await at.pool.volumes.exists(ref))) {
-      await at.pool.volumes.createFilled(ref, (folder) => unpack(at.image, folder, options));
+      const config = volumeDefaults(this.#options.live.record(record.pool), record.contentType);
+      await at.pool.volumes.createFilled(ref, (folder) => unpack(at.image, folder, options), { config });
     }
     await volumes.create(volumeId(record), record);
   }

@@ -18,6 +18,7 @@ import { effectiveProject } from '../projects/scope.ts';
 import type { ImageVolumeService } from './image-volumes.ts';
 import type { LivePools } from './live-pools.ts';
 import { type RootTransfer, TEMPORARY_PREFIX } from './root-transfer.ts';
+import { driverKeys, volumeDefaults } from './volume-config.ts';
 import { refOf, snapshotId, snapshotPrefix, volumeId } from './volume-names.ts';
 
 export interface InstanceStorageOptions {
@@ -50,26 +51,29 @@ export class InstanceStorageService implements InstanceStorage {
   ): Promise<void> {
     const { images } = this.#options;
     const { pool, ref } = await this.#open(root);
-    const how = { ...this.#rootOptions(root, pool), ...(options.clone === undefined ? {} : { clone: options.clone }) };
+    const how = {
+      ...this.#rootOptions(root, pool, options.size),
+      ...(options.clone === undefined ? {} : { clone: options.clone }),
+    };
     await images.with({ pool, image }, options, (volume) => pool.roots.createFromImage(ref, volume, how));
     await this.#finish(root, { pool, ref }, options);
   }
 
   async createFilled(root: RootVolume, options: Size, fill?: (path: string) => Promise<void>): Promise<void> {
     const { pool, ref } = await this.#open(root);
-    await pool.roots.createFilled(ref, this.#rootOptions(root, pool), fill);
+    await pool.roots.createFilled(ref, this.#rootOptions(root, pool, options.size), fill);
     await this.#finish(root, { pool, ref }, options);
   }
 
   async copy(
     source: RootVolume & { readonly snapshot?: string },
     target: RootVolume,
-    options: { snapshots: readonly string[] } & ProgressOptions,
+    options: { snapshots: readonly string[]; size?: number | undefined } & ProgressOptions,
   ): Promise<void> {
     const from = await this.#open(source);
     const to = await this.#open(target);
     const sourceRef = source.snapshot === undefined ? from.ref : { ...from.ref, snapshot: source.snapshot };
-    const how = { ...this.#rootOptions(target, to.pool), ...options };
+    const how = { ...options, ...this.#rootOptions(target, to.pool, options.size) };
     if (from.pool === to.pool) await to.pool.roots.copy(sourceRef, to.ref, how);
     else {
       const copy = { from: from.pool, source: sourceRef, to: to.pool, target: to.ref, snapshots: options.snapshots };
@@ -129,7 +133,7 @@ export class InstanceStorageService implements InstanceStorage {
 
   async resize(root: RootVolume, size: number | undefined): Promise<void> {
     const { pool, ref } = await this.#open(root);
-    await pool.quota?.set(ref, size);
+    await pool.quota?.set(ref, size, this.#rootOptions(root, pool));
   }
 
   async snapshot(root: RootVolume, name: string, options: { running: boolean; expiresAt: string }): Promise<void> {
@@ -167,7 +171,7 @@ export class InstanceStorageService implements InstanceStorage {
 
   async restoreSnapshot(root: RootVolume, name: string): Promise<void> {
     const { pool, ref } = await this.#open(root);
-    await pool.snapshots.restore(ref, name);
+    await pool.snapshots.restore(ref, name, this.#rootOptions(root, pool));
   }
 
   async mountSnapshot(root: RootVolume, name: string): Promise<RootMount> {
@@ -187,7 +191,7 @@ export class InstanceStorageService implements InstanceStorage {
   ): Promise<{ path: string; block: boolean; shifted: boolean }> {
     const record = this.#custom(poolName, project, volume);
     const pool = await this.#options.live.use(poolName);
-    const path = await pool.volumes.mount(refOf(record));
+    const path = await pool.volumes.mount(refOf(record), record);
     return { path, block: record.contentType !== 'filesystem', shifted: record.config['security.unmapped'] !== 'true' };
   }
 
@@ -231,13 +235,17 @@ export class InstanceStorageService implements InstanceStorage {
     { size }: Size,
     snapshots: readonly StorageVolumeSnapshotRecord[] = [],
   ): Promise<void> {
-    const { volumes, ledger } = this.#options;
+    const { volumes, ledger, live } = this.#options;
     try {
-      if (size !== undefined) await pool.quota?.set(ref, size);
+      const { config = {} } = this.#rootOptions(root, pool);
+      if (size !== undefined) await pool.quota?.set(ref, size, { config });
       await ledger.transact(
         [],
         [
-          volumes.put(volumeId(idOf(root)), recordOf(root, timestamp(this.#options.clock))),
+          volumes.put(volumeId(idOf(root)), {
+            ...recordOf(root, timestamp(this.#options.clock)),
+            config: driverKeys(live.record(root.pool).driver, config),
+          }),
           ...snapshots.map((one) => this.#options.snapshots.put(snapshotId(one), one)),
         ],
       );
@@ -265,9 +273,14 @@ export class InstanceStorageService implements InstanceStorage {
     return { ...volume, volume: root.instance, name, description: '', expiresAt };
   }
 
-  #rootOptions(root: RootVolume, pool: StoragePool): RootOptions {
+  /** `size`: bytes a new root has room for; without it the pool's default. */
+  #rootOptions(root: RootVolume, pool: StoragePool, size?: number): RootOptions {
     const clone = pool.spec.config['volume.clone'];
-    return { idRange: root.idRange, nesting: root.nesting, clone: isCloneMode(clone) ? clone : 'auto' };
+    const record = recordOf(root, '');
+    const own = this.#options.volumes.get(volumeId(record))?.value.config ?? {};
+    const sized = size === undefined ? {} : { size: String(size) };
+    const config = { ...volumeDefaults(this.#options.live.record(root.pool), record.contentType), ...own, ...sized };
+    return { idRange: root.idRange, nesting: root.nesting, clone: isCloneMode(clone) ? clone : 'auto', config };
   }
 }
 

@@ -139,7 +139,7 @@ export class VolumeBackupService implements StorageVolumeBackups {
         const { path } = await pool.snapshots.mount(ref, name, plain);
         parts.push({ name: `backup/volume-snapshots/${name}${end}`, source: path, block });
       }
-      parts.push({ name: `backup/volume${end}`, source: await pool.volumes.mount(ref), block });
+      parts.push({ name: `backup/volume${end}`, source: await pool.volumes.mount(ref, volume), block });
       const options = { compression: record.compressionAlgorithm, signal };
       await this.#files.write(record, { index, parts }, options);
       for (const { name } of snapshots) await pool.snapshots.unmount(ref, name);

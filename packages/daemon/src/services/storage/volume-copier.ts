@@ -6,6 +6,7 @@ import type {
   RootOptions,
   SnapshotRef,
   StoragePool,
+  VolumeOptions,
   VolumeRef,
 } from '../../drivers/storage/contract.ts';
 import { type CopyTree, TEMPORARY_PREFIX } from './root-transfer.ts';
@@ -62,7 +63,7 @@ export class VolumeCopier {
   }
 
   /** Brings an existing target up to date: states it lacks, then the present one. */
-  async refresh(copy: VolumeCopy, options: ProgressOptions): Promise<void> {
+  async refresh(copy: VolumeCopy, options: ProgressOptions & VolumeOptions): Promise<void> {
     for (const snapshot of copy.snapshots) {
       await this.#withSnapshot(copy, snapshot, (path) => this.#mirror(path, copy, options));
       await copy.to.snapshots.create(copy.target, snapshot, { running: false });
@@ -96,17 +97,20 @@ export class VolumeCopier {
     }
   }
 
-  async #create(path: string, { to, target }: VolumeCopy, { signal }: ProgressOptions): Promise<void> {
+  async #create(path: string, { to, target }: VolumeCopy, options: ProgressOptions & VolumeOptions): Promise<void> {
+    const { signal, config = {} } = options;
     if (target.contentType === 'filesystem') {
-      await to.volumes.createFilled(target, (folder) => this.#copyTree(path, folder, { mirror: false, signal }));
+      const fill = (folder: string) => this.#copyTree(path, folder, { mirror: false, signal });
+      await to.volumes.createFilled(target, fill, { config });
       return;
     }
-    await to.volumes.create(target, {});
-    await this.#copyFile(path, await to.volumes.mount(target), { signal });
+    await to.volumes.create(target, { config });
+    await this.#copyFile(path, await to.volumes.mount(target, { config }), { signal });
   }
 
-  async #mirror(path: string, { to, target }: VolumeCopy, { signal }: ProgressOptions): Promise<void> {
-    const into = await to.volumes.mount(target);
+  async #mirror(path: string, { to, target }: VolumeCopy, options: ProgressOptions & VolumeOptions): Promise<void> {
+    const { signal, config = {} } = options;
+    const into = await to.volumes.mount(target, { config });
     if (target.contentType === 'filesystem') await this.#copyTree(path, into, { mirror: true, signal });
     else await this.#copyFile(path, into, { signal });
   }

@@ -1,4 +1,4 @@
-import { parseSize, storageDrivers, storageVolumeConfig, findKey } from '@keelson/api';
+import { parseSize } from '@keelson/api';
 import type { StorageVolumePut, StorageVolumesPost, StorageVolumeSource } from '@keelson/api';
 import { timestamp } from '../../core/clock.ts';
 import { errors } from '../../core/errors.ts';
@@ -6,6 +6,7 @@ import type { SnapshotRef, VolumeRef } from '../../drivers/storage/contract.ts';
 import type { ContentType, StorageVolumeRecord, StorageVolumeSnapshotRecord } from '../../state/records/storage.ts';
 import type { OperationContext, StartedOperation } from '../operations/contract.ts';
 import type { ChangeOptions, VolumeAddress } from './contract.ts';
+import { volumeDefaults } from './volume-config.ts';
 import { cleanConfig, type VolumeContext } from './volume-context.ts';
 import type { VolumeCopier } from './volume-copier.ts';
 import { snapshotId, type VolumeId, volumeId, volumeUrl } from './volume-names.ts';
@@ -39,9 +40,10 @@ export class VolumeCreator {
       this.make(record, async () => {
         const { pool, ref } = await this.#context.open(record);
         const size = sizeOf(record);
+        const { config } = record;
         const block = record.contentType === 'filesystem' ? {} : { size: size ?? DEFAULT_BLOCK_SIZE };
-        await pool.volumes.create(ref, block);
-        if (record.contentType === 'filesystem' && size !== undefined) await pool.quota?.set(ref, size);
+        await pool.volumes.create(ref, { ...block, config });
+        if (record.contentType === 'filesystem' && size !== undefined) await pool.quota?.set(ref, size, { config });
       }),
     );
     this.#announce(record, options);
@@ -88,9 +90,11 @@ export class VolumeCreator {
       const source: VolumeRef | SnapshotRef = plan.snapshot === undefined ? ref : { ...ref, snapshot: plan.snapshot };
       const names = plan.snapshots.map(({ name }) => name);
       const live = this.#context.isRunning(plan.source);
-      await this.#copier.copy({ from, source, to, target, snapshots: names }, { signal: operation.signal, live });
+      const { config } = record;
+      const how = { signal: operation.signal, live, config };
+      await this.#copier.copy({ from, source, to, target, snapshots: names }, how);
       const size = sizeOf(record);
-      if (size !== undefined && record.contentType === 'filesystem') await to.quota?.set(target, size);
+      if (size !== undefined && record.contentType === 'filesystem') await to.quota?.set(target, size, { config });
     };
     await this.make(record, work, writes);
   }
@@ -141,16 +145,7 @@ export class VolumeCreator {
     config: Readonly<Record<string, string>>,
     contentType: ContentType,
   ): Record<string, string> {
-    const pool = this.#context.deps.live.record(id.pool);
-    const driver = storageDrivers.find((name) => name === pool.driver) ?? 'dir';
-    const table = storageVolumeConfig(driver);
-    const defaults: Record<string, string> = {};
-    for (const [key, value] of Object.entries(pool.config)) {
-      const name = key.startsWith('volume.') ? key.slice('volume.'.length) : '';
-      if (name === '' || name === 'clone' || findKey(table, name) === undefined) continue;
-      if (contentType === 'filesystem' || !name.startsWith('security.')) defaults[name] = value;
-    }
-    return { ...defaults, ...config };
+    return { ...volumeDefaults(this.#context.deps.live.record(id.pool), contentType), ...config };
   }
 
   /** @throws not-found with LXD's text. */
@@ -194,7 +189,7 @@ export class VolumeCreator {
     const source = plan.snapshot === undefined ? sourceRef : { ...sourceRef, snapshot: plan.snapshot };
     await this.#copier.refresh(
       { from, source, to, target: ref, snapshots: wanted.map(({ name }) => name) },
-      { signal },
+      { signal, config: record.config },
     );
     const added = wanted.map((one) => ({ ...one, pool: target.pool, project: target.project, volume: target.name }));
     await ledger.transact(

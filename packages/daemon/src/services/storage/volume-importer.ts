@@ -61,7 +61,7 @@ export class VolumeImporter {
       const record = creator.draft(address, { contentType: 'iso', config: {} });
       await creator.make(record, async () => {
         const { pool, ref } = await context.open(record);
-        await pool.volumes.create(ref, {});
+        await pool.volumes.create(ref, { config: record.config });
         await copyFile(received.path, await pool.volumes.mount(ref), { signal });
       });
     });
@@ -123,14 +123,16 @@ export class VolumeImporter {
     const { pool } = await context.open(record);
     const ref = refOf(record);
     const block = record.contentType !== 'filesystem';
+    const { config } = record;
     let made = false;
     const step = async (member: string) => {
       if (block) {
-        if (!made) await pool.volumes.create(ref, {});
-        await backup.extractFile(`${member}.img`, await pool.volumes.mount(ref));
-      } else if (!made) await pool.volumes.createFilled(ref, (folder) => backup.extract(member, folder, signal));
+        if (!made) await pool.volumes.create(ref, { config });
+        await backup.extractFile(`${member}.img`, await pool.volumes.mount(ref, { config }));
+      } else if (!made)
+        await pool.volumes.createFilled(ref, (folder) => backup.extract(member, folder, signal), { config });
       else {
-        const target = await pool.volumes.mount(ref);
+        const target = await pool.volumes.mount(ref, { config });
         await backup.withExtracted(member, (folder) => copyTree(folder, target, { mirror: true, signal }), signal);
       }
       made = true;

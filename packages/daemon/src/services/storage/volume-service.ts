@@ -143,7 +143,7 @@ export class VolumeService implements StorageVolumes {
       }
       this.#context.assertIdle(id, 'Cannot restore custom volume used by running instances');
       const { pool, ref } = await this.#context.open(record);
-      await pool.snapshots.restore(ref, snapshot);
+      await pool.snapshots.restore(ref, snapshot, { config: record.config });
     });
     this.#context.announce('storage-volume-restored', id.project, volumeUrl(id), { ...options, context: { snapshot } });
   }
@@ -167,7 +167,7 @@ export class VolumeService implements StorageVolumes {
         const more = (sizeOf(wanted) ?? 0) - (sizeOf(current) ?? 0);
         if (more > 0) this.#context.deps.guard.checkNewVolume(id.project, more);
         const { pool, ref } = await this.#context.open(current);
-        await pool.quota?.set(ref, size.ok && size.value > 0 ? size.value : undefined);
+        await pool.quota?.set(ref, size.ok && size.value > 0 ? size.value : undefined, { config: wanted.config });
       }
       await this.#context.deps.volumes.update(volumeId(id), () => wanted);
     });
