@@ -47,6 +47,7 @@ export class InstanceContext {
     this.rules = new InstanceRules({
       validateNic: (project, device) => deps.networks.validateNic(project, device),
       poolExists: (pool) => deps.storage.poolExists(pool),
+      customExists: (...volume) => deps.storage.customExists(...volume),
     });
     deps.collections.instances.subscribe(({ id, after }) => {
       if (after === undefined) this.#effective.delete(id);

@@ -57,6 +57,8 @@ export interface InstanceStorage {
   ): Promise<{ path: string; block: boolean; shifted: boolean }>;
   unmountCustom(pool: string, project: string, volume: string): Promise<void>;
   poolExists(pool: string): boolean;
+  /** Whether the pool holds the custom volume for instances of `project`. */
+  customExists(pool: string, project: string, volume: string): boolean;
 }
 
 /** What it needs from images. */

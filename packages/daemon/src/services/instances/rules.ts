@@ -12,6 +12,7 @@ export interface RuleChecks {
   /** @throws bad-request */
   validateNic(project: string, device: Config): void;
   poolExists(pool: string): boolean;
+  customExists(pool: string, project: string, volume: string): boolean;
 }
 
 /** What config and devices of instances and profiles may hold. Every method throws bad-request with LXD's text. */
@@ -46,9 +47,15 @@ export class InstanceRules {
     }
     for (const [name, device] of sortedEntries(devices)) {
       const pool = device['type'] === 'disk' ? (device['pool'] ?? '') : '';
-      if (pool !== '' && !isRootDisk(device) && !this.#checks.poolExists(pool)) {
+      if (pool === '' || isRootDisk(device)) continue;
+      if (!this.#checks.poolExists(pool)) {
         throw errors.badRequest(
           `Failed add validation for device "${name}": Failed to get storage pool "${pool}": Storage pool not found`,
+        );
+      }
+      if (!this.#checks.customExists(pool, project, device['source'] ?? '')) {
+        throw errors.badRequest(
+          `Failed add validation for device "${name}": Failed loading custom volume: Storage volume not found`,
         );
       }
     }

@@ -52,6 +52,12 @@ export interface ProjectGuard {
   checkBackup(project: string): void;
   /** A network more in the project. @throws bad-request when it has no room. */
   checkNewNetwork(project: string): void;
-  /** A custom volume more, of `size` bytes. @throws bad-request when the project has no room. */
-  checkNewVolume(project: string, size: number | undefined): void;
+  /**
+   * A custom volume as it will be, new or changed; `size` in bytes.
+   * @throws bad-request when the project has no room, or limits its disk and the volume has no size.
+   */
+  checkVolume(
+    project: string,
+    volume: { readonly pool: string; readonly name: string; readonly size: number | undefined },
+  ): void;
 }

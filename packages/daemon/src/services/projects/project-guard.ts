@@ -6,7 +6,7 @@ import type { ProfileRecord } from '../../state/records/profile.ts';
 import type { ProjectRecord } from '../../state/records/project.ts';
 import { expandConfig, expandDevices } from '../instances/plan/expand.ts';
 import type { ProjectGuard } from './contract.ts';
-import { checkRoom, type CountedInstance, type ProjectContent } from './project-limits.ts';
+import { checkRoom, type CountedInstance, type CountedVolume, type ProjectContent } from './project-limits.ts';
 import type { ProjectMembers } from './project-usage.ts';
 import { checkRestrictions, isBlocked, isDiskSourceAllowed, isRestricted } from './restrictions.ts';
 import { effectiveProject } from './scope.ts';
@@ -76,8 +76,12 @@ export class RecordProjectGuard implements ProjectGuard {
     this.#checkMore(project, 'limits.networks', (content) => ({ ...content, networks: content.networks + 1 }));
   }
 
-  checkNewVolume(project: string, size: number | undefined): void {
-    this.#checkMore(project, 'limits.disk', (content) => ({ ...content, volumes: [...content.volumes, size] }));
+  checkVolume(project: string, volume: CountedVolume): void {
+    const others = (one: CountedVolume): boolean => one.pool !== volume.pool || one.name !== volume.name;
+    this.#checkMore(project, 'limits.disk', (content) => ({
+      ...content,
+      volumes: [...content.volumes.filter(others), volume],
+    }));
   }
 
   /** Holds every instance of the project against restrictions that it would get. @throws unauthorized */
@@ -94,7 +98,7 @@ export class RecordProjectGuard implements ProjectGuard {
       volumes: storageVolumes
         .list()
         .filter(({ value }) => value.project === project && value.type === 'custom')
-        .map(({ value }) => sizeOf(value.config['size'])),
+        .map(({ value }) => ({ pool: value.pool, name: value.name, size: sizeOf(value.config['size']) })),
     };
   }
 

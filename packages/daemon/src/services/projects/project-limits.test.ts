@@ -17,10 +17,10 @@ const instance = (name: string, config: Record<string, string> = {}, size = ''):
 const content: ProjectContent = {
   instances: [
     instance('c1', { 'limits.memory': '512MiB', 'limits.cpu': '2', 'limits.processes': '100' }, '1GiB'),
-    instance('v1', { 'limits.memory': '1GiB', 'limits.cpu': '1' }),
+    instance('v1', { 'limits.memory': '1GiB', 'limits.cpu': '1' }, '512MiB'),
   ],
   networks: 1,
-  volumes: [1024, undefined],
+  volumes: [{ pool: 'p', name: 'data', size: 1024 }],
 };
 const MiB = 1024 ** 2;
 
@@ -35,7 +35,7 @@ describe('limits of a project', () => {
       cpu: { Limit: -1, Usage: 3 },
       memory: { Limit: 2048 * MiB, Usage: 1536 * MiB },
       processes: { Limit: -1, Usage: 100 },
-      disk: { Limit: -1, Usage: 1024 * MiB + 1024 },
+      disk: { Limit: -1, Usage: 1536 * MiB + 1024 },
     });
   });
 
@@ -64,6 +64,20 @@ describe('limits of a project', () => {
     };
     expect(() => checkRoom('p1', limits, content)).not.toThrow();
     expect(() => checkRoom('p1', {}, content)).not.toThrow();
+  });
+
+  it('refuse disks without a size while the disk is limited', () => {
+    const limits = { 'limits.disk': '100GiB' };
+    const bare = { ...content, instances: [instance('c1')] };
+    const text =
+      'Instance "c1" in project "p1" has no "size" config set on the root device either directly or via a profile';
+    expect(() => checkRoom('p1', limits, bare)).toThrow(text);
+    expect(() => checkLimitChange('p1', { before: {}, after: limits }, bare)).toThrow(text);
+    const unsized = { ...content, volumes: [{ pool: 'p', name: 'data', size: undefined }] };
+    expect(() => checkRoom('p1', limits, unsized)).toThrow(
+      'Custom volume "data" in project "p1" has no "size" config set',
+    );
+    expect(() => checkRoom('p1', {}, unsized)).not.toThrow();
   });
 
   it('cannot be summed over percentages and CPU sets', () => {

@@ -13,12 +13,19 @@ export interface CountedInstance {
   readonly devices: Readonly<Record<string, Config>>;
 }
 
+/** A custom volume as it counts. */
+export interface CountedVolume {
+  readonly pool: string;
+  readonly name: string;
+  /** Bytes; undefined for one without a size. */
+  readonly size: number | undefined;
+}
+
 /** What lies in a project and can be limited. */
 export interface ProjectContent {
   readonly instances: readonly CountedInstance[];
   readonly networks: number;
-  /** Sizes of custom volumes in bytes; undefined for one without. */
-  readonly volumes: readonly (number | undefined)[];
+  readonly volumes: readonly CountedVolume[];
 }
 
 type Counted = 'instances' | 'containers' | 'virtual-machines' | 'networks';
@@ -53,7 +60,7 @@ export function checkLimitChange(
         );
       }
     } else {
-      requireValues(project, name, content.instances);
+      requireValues(project, name, content);
       const sum = sumOf(name, content);
       if (sum > limit) throw errors.badRequest(`"${key}" is too low: current total is "${show(name, sum)}"`);
     }
@@ -71,7 +78,7 @@ export function checkRoom(project: string, config: Config, content: ProjectConte
   for (const name of summed) {
     const limit = limitOf(config, name);
     if (limit < 0) continue;
-    requireValues(project, name, content.instances);
+    requireValues(project, name, content);
     if (sumOf(name, content) > limit) {
       const text = config[`limits.${name}`] ?? '';
       throw errors.badRequest(`Reached maximum aggregate value "${text}" for "limits.${name}" in project "${project}"`);
@@ -79,9 +86,9 @@ export function checkRoom(project: string, config: Config, content: ProjectConte
   }
 }
 
-/** A sum means nothing while an instance has no limit itself. */
-function requireValues(project: string, name: Summed, instances: readonly CountedInstance[]): void {
-  if (name === 'disk') return;
+/** A sum means nothing while something in it has no limit itself. */
+function requireValues(project: string, name: Summed, { instances, volumes }: ProjectContent): void {
+  if (name === 'disk') return requireSizes(project, instances, volumes);
   for (const { name: instance, config } of instances) {
     const key = `limits.${name}`;
     const value = config[key] ?? '';
@@ -101,6 +108,18 @@ function requireValues(project: string, name: Summed, instances: readonly Counte
       );
     }
   }
+}
+
+function requireSizes(project: string, instances: readonly CountedInstance[], volumes: readonly CountedVolume[]): void {
+  const instance = instances.find((one) => (rootOf(one)?.['size'] ?? '') === '');
+  if (instance !== undefined) {
+    throw errors.badRequest(
+      `Instance "${instance.name}" in project "${project}" has no "size" config set on the root device either directly or via a profile`,
+    );
+  }
+  const volume = volumes.find(({ size }) => size === undefined);
+  if (volume !== undefined)
+    throw errors.badRequest(`Custom volume "${volume.name}" in project "${project}" has no "size" config set`);
 }
 
 /** -1: none. */
@@ -126,13 +145,16 @@ function sumOf(name: Summed, { instances, volumes }: ProjectContent): number {
   const own = instances.map((instance) =>
     name === 'disk' ? rootSize(instance) : valueOf(name, instance.config[`limits.${name}`] ?? ''),
   );
-  const rest = name === 'disk' ? volumes.map((size) => size ?? 0) : [];
+  const rest = name === 'disk' ? volumes.map(({ size }) => size ?? 0) : [];
   return [...own, ...rest].reduce((sum, value) => sum + value, 0);
 }
 
-function rootSize({ devices }: CountedInstance): number {
-  const root = Object.values(devices).find((device) => device['type'] === 'disk' && device['path'] === '/');
-  return bytesOrNumber(root?.['size'] ?? '');
+function rootOf({ devices }: CountedInstance): Config | undefined {
+  return Object.values(devices).find((device) => device['type'] === 'disk' && device['path'] === '/');
+}
+
+function rootSize(instance: CountedInstance): number {
+  return bytesOrNumber(rootOf(instance)?.['size'] ?? '');
 }
 
 function valueOf(name: Summed, text: string): number {

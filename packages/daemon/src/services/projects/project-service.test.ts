@@ -289,8 +289,10 @@ describe('the guard', () => {
   it('counts networks and volumes', async () => {
     await projects.create({ name: 'p1', config: { 'limits.networks': '0', 'limits.disk': '1GiB' } });
     expect(() => guard.checkNewNetwork('p1')).toThrow('Reached maximum number of networks in project "p1"');
-    guard.checkNewVolume('p1', 1024 ** 3);
-    expect(() => guard.checkNewVolume('p1', 1024 ** 3 + 1)).toThrow(
+    const volume = (size: number | undefined) => ({ pool: 'p', name: 'data', size });
+    guard.checkVolume('p1', volume(1024 ** 3));
+    expect(() => guard.checkVolume('p1', volume(undefined))).toThrow('has no "size" config set');
+    expect(() => guard.checkVolume('p1', volume(1024 ** 3 + 1))).toThrow(
       'Reached maximum aggregate value "1GiB" for "limits.disk"',
     );
     guard.checkNewNetwork('default');

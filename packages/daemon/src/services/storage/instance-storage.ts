@@ -204,6 +204,11 @@ export class InstanceStorageService implements InstanceStorage {
     return this.#options.live.has(pool);
   }
 
+  customExists(pool: string, project: string, name: string): boolean {
+    const home = effectiveProject(this.#options.projects, project, 'storage.volumes');
+    return this.#options.volumes.get(volumeId({ pool, project: home, type: 'custom', name })) !== undefined;
+  }
+
   /** Removes what copies that were killed left in their sources. */
   async removeTemporaries(): Promise<void> {
     const { volumes, live } = this.#options;

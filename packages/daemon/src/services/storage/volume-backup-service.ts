@@ -41,7 +41,11 @@ export class VolumeBackupService implements StorageVolumeBackups {
 
   list(address: VolumeAddress): RecordList {
     const volume = this.#custom(address);
-    const records = () => this.#context.deps.backups.list(`${volumeId(volume)}/`).map(({ value }) => value);
+    const records = () =>
+      this.#context.deps.backups
+        .list(`${volumeId(volume)}/`)
+        .map(({ value }) => value)
+        .toSorted((a, b) => (a.createdAt < b.createdAt ? -1 : a.createdAt > b.createdAt ? 1 : 0));
     return {
       version: `${volumeId(volume)}:${this.#context.deps.backups.revision}`,
       urls: () => records().map((record) => backupUrl(record)),
@@ -152,9 +156,9 @@ export class VolumeBackupService implements StorageVolumeBackups {
   }
 
   #custom(address: VolumeAddress): StorageVolumeRecord {
-    const record = this.#context.find(address);
-    if (record.type !== 'custom') throw errors.badRequest(`Invalid storage volume type "${record.type}"`);
-    return record;
+    const { type } = this.#context.idOf(address);
+    if (type !== 'custom') throw errors.badRequest(`Invalid storage volume type "${type}"`);
+    return this.#context.find(address);
   }
 
   #find(volume: VolumeId, name: string): StorageVolumeBackupRecord {

@@ -41,7 +41,7 @@ export interface VolumeDeps {
   readonly log: Log;
   readonly isRunning: (instance: InstanceRecord) => boolean;
   /** Limits and restrictions of projects. */
-  readonly guard: Pick<ProjectGuard, 'checkNewVolume' | 'checkSnapshot' | 'checkBackup'>;
+  readonly guard: Pick<ProjectGuard, 'checkVolume' | 'checkSnapshot' | 'checkBackup'>;
 }
 
 /** What the parts of the volume service share: finding records, checking, announcing. */
@@ -50,6 +50,12 @@ export class VolumeContext {
 
   constructor(deps: VolumeDeps) {
     this.deps = deps;
+  }
+
+  /** @throws not-found with LXD's text: a project that is not there must not stand for `default`. */
+  requireProject(name: string): void {
+    if (this.deps.projects.get(name) === undefined)
+      throw errors.notFound(`Failed loading project "${name}": Project not found`);
   }
 
   /** Where the volume's record is; it need not exist. @throws not-found for the pool, bad-request for the type. */

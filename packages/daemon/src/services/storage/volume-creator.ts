@@ -53,8 +53,8 @@ export class VolumeCreator {
     const source: StorageVolumeSource = body.source ?? {};
     const target = this.#context.idOf(address);
     const refresh = source.refresh === true && this.#context.deps.volumes.get(volumeId(target)) !== undefined;
-    if (!refresh) this.assertAbsent(target);
     if ((source.name ?? '') === '') throw errors.badRequest('No source volume name supplied');
+    if (!refresh) this.assertAbsent(target);
     return this.#context.deps.operations.start({
       class: 'task',
       project: target.project,
@@ -105,7 +105,7 @@ export class VolumeCreator {
     const config = cleanConfig(this.withDefaults(id, body.config ?? {}, body.contentType));
     this.#context.checkConfig(id, config);
     this.assertAbsent(id);
-    this.#context.deps.guard.checkNewVolume(id.project, sizeOf({ config }));
+    this.#context.deps.guard.checkVolume(id.project, { ...id, size: sizeOf({ config }) });
     const { description = '', contentType } = body;
     return { ...id, contentType, description, config, createdAt: timestamp(this.#context.deps.clock) };
   }
@@ -152,6 +152,7 @@ export class VolumeCreator {
   #plan(address: VolumeAddress, source: StorageVolumeSource): CopyPlan {
     const [name = '', snapshot] = (source.name ?? '').split('/');
     const at = { pool: source.pool || address.pool, project: source.project || address.project, type: 'custom', name };
+    this.#context.requireProject(at.project);
     const id = this.#context.idOf(at);
     const record = this.#context.deps.volumes.get(volumeId(id))?.value;
     const missing = (what: string) =>
@@ -165,11 +166,13 @@ export class VolumeCreator {
     return { source: record, snapshot, snapshots };
   }
 
+  /** What the request does not say comes from what is copied; config as a whole, as with LXD. */
   #copiedRecord(address: VolumeAddress, plan: CopyPlan, body: StorageVolumesPost): StorageVolumeRecord {
-    const inherited = { ...plan.source.config };
-    for (const key of Object.keys(inherited)) if (key.startsWith('volatile.')) delete inherited[key];
-    const config = { ...inherited, ...body.config };
-    const description = body.description ?? plan.source.description;
+    const { source, snapshot } = plan;
+    const from = snapshot === undefined ? source : this.#context.findSnapshot(source, snapshot);
+    const given = body.config ?? from.config;
+    const config = Object.fromEntries(Object.entries(given).filter(([key]) => !key.startsWith('volatile.')));
+    const description = body.description || from.description;
     return this.draft(address, { config, description, contentType: plan.source.contentType });
   }
 

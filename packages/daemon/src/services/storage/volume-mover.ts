@@ -39,8 +39,8 @@ export class VolumeMover {
     if (body.migration === true)
       throw errors.notImplemented('Migrating storage volumes between servers is not supported by this server yet');
     const record = this.#context.findCustom(address, 'Names');
-    const project =
-      body.project === undefined || body.project === '' ? record.project : this.#context.home(body.project, 'custom');
+    if (body.project) this.#context.requireProject(body.project);
+    const project = body.project ? this.#context.home(body.project, 'custom') : record.project;
     const pool = body.pool === undefined || body.pool === '' ? record.pool : body.pool;
     this.#context.deps.live.record(pool);
     const target: VolumeId = { pool, project, type: 'custom', name };

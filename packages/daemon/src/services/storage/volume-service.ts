@@ -164,8 +164,7 @@ export class VolumeService implements StorageVolumes {
       }
       if (current.type === 'custom' && (wanted.config['size'] ?? '') !== (current.config['size'] ?? '')) {
         const size = parseSize(wanted.config['size'] ?? '');
-        const more = (sizeOf(wanted) ?? 0) - (sizeOf(current) ?? 0);
-        if (more > 0) this.#context.deps.guard.checkNewVolume(id.project, more);
+        this.#context.deps.guard.checkVolume(id.project, { ...id, size: sizeOf(wanted) });
         const { pool, ref } = await this.#context.open(current);
         await pool.quota?.set(ref, size.ok && size.value > 0 ? size.value : undefined, { config: wanted.config });
       }

@@ -102,6 +102,10 @@ export class FakeStorage implements InstanceStorage {
   poolExists(pool: string): boolean {
     return this.pools.has(pool);
   }
+
+  customExists(): boolean {
+    return true;
+  }
 }
 
 function idOf(root: RootVolume): string {
