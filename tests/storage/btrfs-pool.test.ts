@@ -3,7 +3,12 @@ import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { command } from '@keelson/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { PoolSpec, StoragePool, VolumeRef } from '../../packages/daemon/src/drivers/storage/contract.ts';
+import type {
+  NativeTransfer,
+  PoolSpec,
+  StoragePool,
+  VolumeRef,
+} from '../../packages/daemon/src/drivers/storage/contract.ts';
 import { driverNamed } from './drivers.ts';
 
 const MIB = 1024 * 1024;
@@ -89,6 +94,17 @@ describe('btrfs pools', () => {
     const inner = await make('inner', { source });
     await inner.volumes.create(custom('v'), {});
     expect(readdirSync(join(source, 'custom'))).toEqual(['v']);
+    await inner.snapshots.create(custom('v'), 's1', { running: false });
+    for (const [from, to] of [[inner, pool] as const, [pool, inner] as const]) {
+      const name = from === inner ? 'v' : 'w';
+      await using send = await assertTransfer(from).send(custom(name), { running: false });
+      await using receive = await assertTransfer(to).receive(custom('w'), { refresh: false });
+      await receive.accept('s1', await send.open('s1', undefined));
+      await receive.accept(undefined, await send.open(undefined, 's1'));
+      await receive.commit();
+      expect(await to.snapshots.list(custom('w'))).toEqual(['s1']);
+    }
+    await pool.volumes.delete(custom('w'));
     await inner.destroy();
     expect(readdirSync(await pool.volumes.mount(outer))).toEqual([]);
     mkdirSync(source);
@@ -140,3 +156,8 @@ describe('btrfs pools', () => {
     await lost.destroy();
   });
 });
+
+function assertTransfer({ transfer }: StoragePool): NativeTransfer {
+  if (transfer === undefined) throw new Error('no transfer');
+  return transfer;
+}

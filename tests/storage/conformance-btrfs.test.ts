@@ -1,8 +1,12 @@
 import { join } from 'node:path';
-import { describeStorageDriver } from '../../packages/daemon/src/drivers/storage/storage-conformance.ts';
+import {
+  type ConformanceTarget,
+  describeStorageDriver,
+} from '../../packages/daemon/src/drivers/storage/storage-conformance.ts';
+import { describeNativeTransfer } from '../../packages/daemon/src/drivers/storage/transfer-conformance.ts';
 import { driverNamed } from './drivers.ts';
 
-describeStorageDriver('btrfs', {
+const target: ConformanceTarget = {
   newDriver: () => driverNamed('btrfs'),
   spec: (folder) => ({
     name: 'p',
@@ -10,4 +14,7 @@ describeStorageDriver('btrfs', {
     path: join(folder, 'storage-pools/p'),
     loopFile: join(folder, 'disks/p.img'),
   }),
-});
+};
+
+describeStorageDriver('btrfs', target);
+describeNativeTransfer('btrfs', target);

@@ -88,6 +88,11 @@ export interface StorageDriver {
   prepare(spec: PoolSpec): Promise<Record<string, string>>;
   /** Makes the pool on the host and mounts it. On failure nothing is left behind. */
   create(spec: PoolSpec): Promise<void>;
+  /**
+   * Checks that a pool of this kind is where `spec` says, made here or by LXD, and returns the config to store. Absent
+   * when such pools cannot be found again. @throws bad-request naming what is not there.
+   */
+  reopen?(spec: PoolSpec): Promise<Record<string, string>>;
   /** An existing pool; no effect until `mount`. */
   open(spec: PoolSpec): StoragePool;
 }
@@ -113,6 +118,8 @@ export interface StoragePool {
   readonly quota?: Quota;
   /** Absent when the driver has no stream format of its own; volumes then travel file by file. */
   readonly transfer?: NativeTransfer;
+  /** Absent when the pool cannot be read without the records. */
+  readonly recovery?: PoolRecovery;
 }
 
 export interface Volumes {
@@ -224,4 +231,29 @@ export interface NativeReceive extends AsyncDisposable {
   accept(part: string | undefined, content: Readable, options?: ProgressOptions): Promise<void>;
   /** Makes the volume and its snapshots appear under their names. */
   commit(): Promise<void>;
+}
+
+/** What a pool tells about itself without the records, so that they can be made again. */
+export interface PoolRecovery {
+  /** Instance roots and custom volumes. Their names may come from another machine: the caller checks them. */
+  scan(): Promise<readonly FoundVolume[]>;
+  /**
+   * Keeps small files (path → content) with the volume, out of its guest's reach, each replaced in one step. The volume
+   * undefined means the pool itself. A volume that is not there is no error.
+   */
+  describe(volume: VolumeRef | undefined, files: ReadonlyMap<string, string>): Promise<void>;
+  /** Drops what `describe` kept apart from the volume. Absent = no effect. */
+  forget(volume: VolumeRef): Promise<void>;
+  /** One of those files, of the volume or a snapshot of it; undefined when it is not there or no small plain file. */
+  read(volume: VolumeRef | SnapshotRef | undefined, name: string): Promise<string | undefined>;
+  /**
+   * Makes an instance root that LXD laid out one of this pool; no effect on those that are. `idRange`: the files carry
+   * host ids of this range. @throws bad-request when this pool cannot have it.
+   */
+  adopt(volume: VolumeRef, options: { readonly idRange: IdRange | undefined }): Promise<void>;
+}
+
+export interface FoundVolume {
+  readonly volume: VolumeRef;
+  readonly snapshots: readonly string[];
 }

@@ -1,27 +1,20 @@
-import { close, constants } from 'node:fs';
+import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { promisify } from 'node:util';
 import { run } from '../run.ts';
-import { AT_FDCWD, errnoOf, ioctl, openat2 } from '../syscalls.ts';
-
-const closeFd = promisify(close);
-
-// _IO(type 0x94, number, size) as <linux/btrfs.h> has them.
-const write = (number: number, size: number): number => (0x4000_0000 | (size << 16) | 0x9400 | number) >>> 0;
-const read = (number: number, size: number): number => (0x8000_0000 | (size << 16) | 0x9400 | number) >>> 0;
-const both = (number: number, size: number): number => (0xc000_0000 | (size << 16) | 0x9400 | number) >>> 0;
+import { errnoOf, ioctl } from '../syscalls.ts';
+import { ioBoth, ioRead, ioWrite, withFolder } from './btrfs-ioctl.ts';
 
 const SYNC = 0x9408;
-const SUBVOL_CREATE = write(14, 4096);
-const SNAP_DESTROY = write(15, 4096);
-const TREE_SEARCH_V2 = both(17, 112);
-const INO_LOOKUP = both(18, 4096);
-const SNAP_CREATE_V2 = write(23, 4096);
-const SUBVOL_GETFLAGS = read(25, 8);
-const SUBVOL_SETFLAGS = write(26, 8);
-const QUOTA_CTL = both(40, 16);
-const QGROUP_LIMIT = read(43, 48);
+const SUBVOL_CREATE = ioWrite(14, 4096);
+const SNAP_DESTROY = ioWrite(15, 4096);
+const TREE_SEARCH_V2 = ioBoth(17, 112);
+const INO_LOOKUP = ioBoth(18, 4096);
+const SNAP_CREATE_V2 = ioWrite(23, 4096);
+const SUBVOL_GETFLAGS = ioRead(25, 8);
+const SUBVOL_SETFLAGS = ioWrite(26, 8);
+const QUOTA_CTL = ioBoth(40, 16);
+const QGROUP_LIMIT = ioRead(43, 48);
 
 const SUBVOLUME_INODE = 256;
 const SUBVOL_RDONLY = 2n;
@@ -30,15 +23,6 @@ const QGROUP_INFO_KEY = 242;
 const QGROUP_LIMIT_KEY = 244;
 const LIMIT_MAX_RFER = 1n;
 const UNLIMITED = 0xffff_ffff_ffff_ffffn;
-
-async function withFolder<T>(path: string, use: (fd: number) => Promise<T>): Promise<T> {
-  const fd = await openat2(AT_FDCWD, path, { flags: constants.O_RDONLY | constants.O_DIRECTORY, resolve: 0 });
-  try {
-    return await use(fd);
-  } finally {
-    await closeFd(fd);
-  }
-}
 
 function nameArguments(name: string, offset: number): Buffer {
   const buffer = Buffer.alloc(4096);

@@ -4,6 +4,9 @@ import { errnoOf } from '../../../host/syscalls.ts';
 import { setReadOnly } from '../../../host/tools/btrfs.ts';
 import type { Trash } from '../common/trash.ts';
 
+/** Modes of volumes' own folders. */
+export const MODES = { container: 0o100, 'virtual-machine': 0o100, image: 0o711, custom: 0o711 } as const;
+
 /** What the parts of one `btrfs` pool share. */
 export interface BtrfsContext {
   /** Folder of the pool's content. */

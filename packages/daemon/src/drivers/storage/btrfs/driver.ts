@@ -35,7 +35,7 @@ export class BtrfsDriver implements StorageDriver {
         quota: true,
         shrink: true,
         blockVolumes: true,
-        optimizedTransfer: false,
+        optimizedTransfer: true,
       },
     };
   }

@@ -5,7 +5,7 @@ import { KeyedQueue } from '../../../core/keyed-queue.ts';
 import type { Log } from '../../../core/log.ts';
 import { pathExists, removeTree } from '../../../host/files.ts';
 import { growLoop, mountDevice, mountLoop } from '../../../host/loop.ts';
-import { cloneMount, isMountPoint, unmountAll } from '../../../host/mounts.ts';
+import { cloneMount, isMountPoint, unmountAll, unmountTree } from '../../../host/mounts.ts';
 import {
   deleteSubvolume,
   enableQuotas,
@@ -18,9 +18,20 @@ import {
 } from '../../../host/tools/btrfs.ts';
 import { Trash } from '../common/trash.ts';
 import { POOL_FOLDERS, volumePath } from '../common/volume-names.ts';
-import type { PoolSpec, Quota, Roots, Snapshots, StoragePool, VolumeRef, Volumes } from '../contract.ts';
+import type {
+  NativeTransfer,
+  PoolSpec,
+  Quota,
+  Roots,
+  Snapshots,
+  StoragePool,
+  VolumeRef,
+  Volumes,
+} from '../contract.ts';
 import { type BtrfsContext } from './context.ts';
+import { recoverPublications } from './publish.ts';
 import { sizeIn, sourceOf } from './source.ts';
+import { BtrfsTransfer } from './transfer.ts';
 import { BtrfsVolumes, rootsOf, snapshotsOf } from './volumes.ts';
 
 export interface BtrfsHost {
@@ -37,6 +48,7 @@ export class BtrfsPool implements StoragePool {
   readonly roots: Roots;
   readonly snapshots: Snapshots;
   readonly quota: Quota;
+  readonly transfer: NativeTransfer;
   readonly #pool: BtrfsContext;
   readonly #volumes: BtrfsVolumes;
 
@@ -49,6 +61,7 @@ export class BtrfsPool implements StoragePool {
     this.volumes = this.#volumes;
     this.roots = rootsOf(this.#volumes);
     this.snapshots = snapshotsOf(this.#volumes);
+    this.transfer = new BtrfsTransfer(this.#pool);
     this.quota = { set: (volume, size) => this.#limit(volume, size) };
   }
 
@@ -110,7 +123,11 @@ export class BtrfsPool implements StoragePool {
 
   async recover(_known: readonly VolumeRef[]): Promise<void> {
     const { staging, trash } = this.#pool;
-    for (const name of await readdir(staging)) await trash.discard(join(staging, name));
+    await recoverPublications(this.#pool);
+    for (const name of await readdir(staging)) {
+      await unmountTree(join(staging, name));
+      await trash.discard(join(staging, name));
+    }
     await trash.resume();
   }
 

@@ -23,9 +23,8 @@ import type {
   VolumeRef,
   Volumes,
 } from '../contract.ts';
-import { type BtrfsContext, discardSubvolume } from './context.ts';
-
-const MODES = { container: 0o100, 'virtual-machine': 0o100, image: 0o711, custom: 0o711 } as const;
+import { type BtrfsContext, discardSubvolume, MODES } from './context.ts';
+import { publish } from './publish.ts';
 
 /** Every volume is a subvolume, every snapshot a read-only one, laid out as LXD does; instance roots lie in `rootfs/`. */
 export class BtrfsVolumes implements Volumes, Omit<Roots, 'copy' | 'createFilled' | 'mount' | 'unmount'> {
@@ -72,17 +71,21 @@ export class BtrfsVolumes implements Volumes, Omit<Roots, 'copy' | 'createFilled
     return this.#exclusive(
       exclusive,
       async () => {
-        const { path } = this.#pool;
+        const { path, staging, newId } = this.#pool;
         const to = volumePath(path, target);
         if (await pathExists(to)) throw exists(target.name);
         await this.#discardFolder(snapshotsPath(path, target));
-        for (const name of options.snapshots ?? []) {
-          const snapshot = snapshotPath(path, target, name);
-          await mkdir(dirname(snapshot), { recursive: true, mode: 0o700 });
-          await snapshotSubvolume(snapshotPath(path, source, name), snapshot, { readOnly: true });
+        const fresh = join(staging, newId());
+        try {
+          await snapshotSubvolume(this.#folder(source), fresh, { readOnly: false });
+          await chmod(fresh, MODES[target.type]);
+          const names = options.snapshots ?? [];
+          const snapshots = new Map(names.map((name) => [name, snapshotPath(path, source, name)]));
+          const place = () => renameOrConflict(fresh, to, target.name);
+          await publish(this.#pool, target, { head: fresh, snapshots, place });
+        } finally {
+          await discardSubvolume(this.#pool, fresh);
         }
-        await snapshotSubvolume(this.#folder(source), to, { readOnly: false });
-        await chmod(to, MODES[target.type]);
       },
       shared,
     );
