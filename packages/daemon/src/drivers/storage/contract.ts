@@ -216,19 +216,36 @@ export interface NativeTransfer {
   receive(target: VolumeRef, options: { readonly refresh: boolean } & VolumeOptions): Promise<NativeReceive>;
 }
 
+/** What lies inside a part and has a stream of its own: on btrfs a subvolume that a guest made. */
+export interface NativeInner {
+  /** Below the volume's own folder, without a slash at its start. */
+  readonly path: string;
+  readonly readOnly: boolean;
+}
+
 /** One volume on its way out. */
 export interface NativeSend extends AsyncDisposable {
   /**
    * Stream of one part: a snapshot by its name, or the frozen volume itself (`undefined`). With `parent`, a snapshot that
    * the other end has, only what changed since. The stream fails when the command behind it does.
    */
-  open(part: string | undefined, parent: string | undefined, options?: ProgressOptions): Promise<Readable>;
+  open(
+    part: string | undefined,
+    parent: string | undefined,
+    options?: ProgressOptions & { readonly inside?: string },
+  ): Promise<Readable>;
+  /** What `part` holds beside its own stream, parents first; each is opened with its path as `inside`. Absent: nothing. */
+  inside?(part: string | undefined): Promise<readonly NativeInner[]>;
 }
 
-/** One volume on its way in. Parts come oldest first, the volume itself (`undefined`) last. */
+/** One volume on its way in. Parts come oldest first, the volume itself (`undefined`) last; what is inside a part after it. */
 export interface NativeReceive extends AsyncDisposable {
   /** Reads `content` to its end. @throws bad-request when it is not a stream of this format. */
-  accept(part: string | undefined, content: Readable, options?: ProgressOptions): Promise<void>;
+  accept(
+    part: string | undefined,
+    content: Readable,
+    options?: ProgressOptions & { readonly inside?: NativeInner },
+  ): Promise<void>;
   /** Makes the volume and its snapshots appear under their names. */
   commit(): Promise<void>;
 }

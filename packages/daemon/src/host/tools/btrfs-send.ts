@@ -6,7 +6,6 @@ import { ioBoth, ioRead, withFolder } from './btrfs-ioctl.ts';
 
 const SET_RECEIVED_SUBVOL = ioBoth(37, 200);
 const GET_SUBVOL_INFO = ioRead(60, 504);
-const SUBVOL_RDONLY = 1n;
 const DAY = 24 * 3_600_000;
 
 /** What the file system knows of a subvolume; ids as 32 lower-case hex digits. */
@@ -14,7 +13,8 @@ export interface SubvolumeInfo {
   readonly uuid: string;
   /** Id of the subvolume this one was received from; undefined when it was not received, or written to since. */
   readonly receivedUuid: string | undefined;
-  readonly readOnly: boolean;
+  /** Transaction of the sender that it was received at; 0 when it was not received. */
+  readonly sentAt: bigint;
 }
 
 export function subvolumeInfo(path: string): Promise<SubvolumeInfo> {
@@ -25,7 +25,7 @@ export function subvolumeInfo(path: string): Promise<SubvolumeInfo> {
     return {
       uuid: buffer.toString('hex', 296, 312),
       receivedUuid: /^0*$/.test(received) ? undefined : received,
-      readOnly: (buffer.readBigUInt64LE(288) & SUBVOL_RDONLY) !== 0n,
+      sentAt: buffer.readBigUInt64LE(360),
     };
   });
 }

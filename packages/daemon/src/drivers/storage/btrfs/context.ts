@@ -1,7 +1,7 @@
 import type { KeyedQueue } from '../../../core/keyed-queue.ts';
 import type { Log } from '../../../core/log.ts';
 import { errnoOf } from '../../../host/syscalls.ts';
-import { setReadOnly } from '../../../host/tools/btrfs.ts';
+import { setReadOnly } from '../../../host/tools/btrfs-tree.ts';
 import type { Trash } from '../common/trash.ts';
 
 /** Modes of volumes' own folders. */

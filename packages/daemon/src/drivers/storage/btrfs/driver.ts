@@ -1,9 +1,10 @@
-import { chmod, mkdir, open, readdir, readFile, rm } from 'node:fs/promises';
+import { chmod, mkdir, open, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { errors } from '../../../core/errors.ts';
 import { pathExists } from '../../../host/files.ts';
 import { CommandError } from '../../../host/run.ts';
 import { btrfsVersion, createSubvolume, isSubvolume, makeFileSystem } from '../../../host/tools/btrfs.ts';
+import { looksLikePool } from '../common/recovery.ts';
 import type { PoolSpec, StorageDriver, StorageDriverInfo, StoragePool } from '../contract.ts';
 import { type BtrfsHost, BtrfsPool } from './pool.ts';
 import { checkDevice, checkPath, loopSize, sizeIn, sourceOf } from './source.ts';
@@ -61,6 +62,19 @@ export class BtrfsDriver implements StorageDriver {
         throw errors.badRequest(`Requested btrfs subvolume '${source.path}' isn't empty`);
     }
     return { ...spec.config };
+  }
+
+  async reopen(spec: PoolSpec): Promise<Record<string, string>> {
+    const source = await sourceOf(spec);
+    if (source.kind === 'path') {
+      if (!(await pathExists(source.path)) || !(await looksLikePool(source.path)))
+        throw errors.badRequest(`Source path '${source.path}' holds no storage pool`);
+      return { ...spec.config };
+    }
+    if (source.kind === 'device') return { ...spec.config };
+    const found = await stat(source.file).catch(() => undefined);
+    if (found?.isFile() !== true) throw errors.badRequest(`Loop file "${source.file}" doesn't exist`);
+    return { ...spec.config, source: source.file, size: spec.config['size'] ?? `${found.size}B` };
   }
 
   async create(spec: PoolSpec): Promise<void> {

@@ -7,7 +7,6 @@ import { pathExists, removeTree } from '../../../host/files.ts';
 import { growLoop, mountDevice, mountLoop } from '../../../host/loop.ts';
 import { cloneMount, isMountPoint, unmountAll, unmountTree } from '../../../host/mounts.ts';
 import {
-  deleteSubvolume,
   enableQuotas,
   growFileSystem,
   isSubvolume,
@@ -16,10 +15,13 @@ import {
   referencedLimit,
   syncFileSystem,
 } from '../../../host/tools/btrfs.ts';
+import { deleteSubvolume } from '../../../host/tools/btrfs-tree.ts';
+import { FolderRecovery, OWN_NOTES } from '../common/recovery.ts';
 import { Trash } from '../common/trash.ts';
 import { POOL_FOLDERS, volumePath } from '../common/volume-names.ts';
 import type {
   NativeTransfer,
+  PoolRecovery,
   PoolSpec,
   Quota,
   Roots,
@@ -39,7 +41,7 @@ export interface BtrfsHost {
   readonly log: Log;
 }
 
-const OWN_FOLDERS = ['staging', 'trash'];
+const OWN_FOLDERS = ['staging', 'trash', OWN_NOTES];
 
 /** A pool on btrfs: a loop file, a block device or a subvolume of the host's own btrfs. */
 export class BtrfsPool implements StoragePool {
@@ -49,6 +51,7 @@ export class BtrfsPool implements StoragePool {
   readonly snapshots: Snapshots;
   readonly quota: Quota;
   readonly transfer: NativeTransfer;
+  readonly recovery: PoolRecovery;
   readonly #pool: BtrfsContext;
   readonly #volumes: BtrfsVolumes;
 
@@ -62,6 +65,16 @@ export class BtrfsPool implements StoragePool {
     this.roots = rootsOf(this.#volumes);
     this.snapshots = snapshotsOf(this.#volumes);
     this.transfer = new BtrfsTransfer(this.#pool);
+    this.recovery = new FolderRecovery({
+      path,
+      snapshotsOf: (volume) => this.#volumes.listSnapshots(volume),
+      adopt: async (volume, idRange) => {
+        if (idRange === undefined) return;
+        throw errors.badRequest(
+          `The files of "${volume.name}" carry ids of the host it comes from; start it once on a host whose kernel has id-mapped mounts`,
+        );
+      },
+    });
     this.quota = { set: (volume, size) => this.#limit(volume, size) };
   }
 
@@ -95,13 +108,13 @@ export class BtrfsPool implements StoragePool {
     await this.#pool.trash.close();
     const { path } = this.spec;
     const source = await sourceOf(this.spec);
-    if (isMountPoint(path) && source.kind !== 'loop') {
+    if (isMountPoint(path) && !(source.kind === 'loop' && source.own)) {
       for (const folder of [...POOL_FOLDERS.map(({ name }) => name), ...OWN_FOLDERS]) {
         if (await pathExists(join(path, folder))) await purge(join(path, folder));
       }
     }
     await unmountAll(path, { lazy: true });
-    if (source.kind === 'loop') await rm(source.file, { force: true });
+    if (source.kind === 'loop' && source.own) await rm(source.file, { force: true });
     await rmdir(path).catch(() => undefined);
     // A subvolume that `create` made goes; one that holds what is not ours stays.
     if (source.kind === 'path' && (await pathExists(source.path)) && (await readdir(source.path)).length === 0) {
@@ -132,7 +145,9 @@ export class BtrfsPool implements StoragePool {
   }
 
   async #resize(text: string): Promise<void> {
-    const { path, loopFile } = this.spec;
+    const { path } = this.spec;
+    const source = await sourceOf(this.spec);
+    const loopFile = source.kind === 'loop' ? source.file : this.spec.loopFile;
     const current = (await stat(loopFile)).size;
     const wanted = text === '' ? current : sizeIn(text);
     if (wanted < current)

@@ -2,8 +2,9 @@ import { mkdir, readdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises
 import { dirname, join } from 'node:path';
 import { errors } from '../../../core/errors.ts';
 import { pathExists } from '../../../host/files.ts';
-import { snapshotSubvolume } from '../../../host/tools/btrfs.ts';
-import { subvolumeInfo } from '../../../host/tools/btrfs-send.ts';
+import { renameNoReplace } from '../../../host/syscalls.ts';
+import { setReceived, subvolumeInfo } from '../../../host/tools/btrfs-send.ts';
+import { nestedSubvolumes, setReadOnly, snapshotSubvolume, snapshotTree } from '../../../host/tools/btrfs-tree.ts';
 import type { VolumeRef } from '../contract.ts';
 import { snapshotPath, snapshotsPath, volumePath } from '../common/volume-names.ts';
 import { type BtrfsContext, discardSubvolume } from './context.ts';
@@ -42,9 +43,7 @@ export async function publish(
   await writeFile(note, JSON.stringify(publication), { flush: true });
   try {
     for (const [name, source] of content.snapshots) {
-      const target = snapshotPath(pool.path, volume, name);
-      await mkdir(dirname(target), { recursive: true, mode: 0o700 });
-      await snapshotSubvolume(source, target, { readOnly: true });
+      await placeSnapshot(pool, source, snapshotPath(pool.path, volume, name));
     }
     await content.place();
   } catch (error) {
@@ -52,6 +51,25 @@ export async function publish(
     throw error;
   } finally {
     await rm(note, { force: true });
+  }
+}
+
+/**
+ * Read-only copy of a subvolume, with those inside, under its final name. What was received keeps the id it was
+ * received from: later streams build on it.
+ */
+export async function placeSnapshot(pool: BtrfsContext, source: string, target: string): Promise<void> {
+  await mkdir(dirname(target), { recursive: true, mode: 0o700 });
+  if ((await nestedSubvolumes(source)).length === 0) return snapshotSubvolume(source, target, { readOnly: true });
+  const fresh = join(pool.staging, pool.newId());
+  try {
+    await snapshotTree(source, fresh);
+    const { receivedUuid, sentAt } = await subvolumeInfo(source);
+    if (receivedUuid !== undefined) await setReceived(fresh, receivedUuid, sentAt);
+    await renameNoReplace(fresh, target); // a read-only one could not be moved
+    await setReadOnly(target, true);
+  } finally {
+    await discardSubvolume(pool, fresh);
   }
 }
 

@@ -6,7 +6,8 @@ import { pathExists } from '../../../host/files.ts';
 import type { PoolSpec } from '../contract.ts';
 
 export type BtrfsSource =
-  | { readonly kind: 'loop'; readonly file: string }
+  /** `own`: the daemon made the file, and removes it with the pool. */
+  | { readonly kind: 'loop'; readonly file: string; readonly own: boolean }
   | { readonly kind: 'device'; readonly device: string }
   | { readonly kind: 'path'; readonly path: string };
 
@@ -19,10 +20,11 @@ const DEVICE_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 /** Where the pool's content is, from its stored config. */
 export async function sourceOf(spec: PoolSpec): Promise<BtrfsSource> {
   const source = spec.config['source'] ?? '';
-  if (source === '' || source === spec.loopFile) return { kind: 'loop', file: spec.loopFile };
+  if (source === '' || source === spec.loopFile) return { kind: 'loop', file: spec.loopFile, own: true };
   if (DEVICE_ID.test(source)) return { kind: 'device', device: `/dev/disk/by-uuid/${source}` };
   const found = await stat(source).catch(() => undefined);
   if (found?.isBlockDevice() === true) return { kind: 'device', device: source };
+  if (found?.isFile() === true) return { kind: 'loop', file: source, own: false };
   return { kind: 'path', path: source };
 }
 

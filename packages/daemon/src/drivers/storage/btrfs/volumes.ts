@@ -1,16 +1,10 @@
 import { chmod, chown, mkdir, open, readdir, rename, stat, truncate } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { errors } from '../../../core/errors.ts';
 import { pathExists } from '../../../host/files.ts';
 import { renameExchange } from '../../../host/syscalls.ts';
-import {
-  createSubvolume,
-  limitReferenced,
-  referencedBytes,
-  referencedLimit,
-  setReadOnly,
-  snapshotSubvolume,
-} from '../../../host/tools/btrfs.ts';
+import { createSubvolume, limitReferenced, referencedBytes, referencedLimit } from '../../../host/tools/btrfs.ts';
+import { setReadOnly, snapshotTree } from '../../../host/tools/btrfs-tree.ts';
 import { renameOrConflict } from '../common/publish.ts';
 import { contentFile, isSnapshot, snapshotPath, snapshotsPath, volumeKey, volumePath } from '../common/volume-names.ts';
 import type {
@@ -24,7 +18,7 @@ import type {
   Volumes,
 } from '../contract.ts';
 import { type BtrfsContext, discardSubvolume, MODES } from './context.ts';
-import { publish } from './publish.ts';
+import { placeSnapshot, publish } from './publish.ts';
 
 /** Every volume is a subvolume, every snapshot a read-only one, laid out as LXD does; instance roots lie in `rootfs/`. */
 export class BtrfsVolumes implements Volumes, Omit<Roots, 'copy' | 'createFilled' | 'mount' | 'unmount'> {
@@ -77,7 +71,7 @@ export class BtrfsVolumes implements Volumes, Omit<Roots, 'copy' | 'createFilled
         await this.#discardFolder(snapshotsPath(path, target));
         const fresh = join(staging, newId());
         try {
-          await snapshotSubvolume(this.#folder(source), fresh, { readOnly: false });
+          await snapshotTree(this.#folder(source), fresh);
           await chmod(fresh, MODES[target.type]);
           const names = options.snapshots ?? [];
           const snapshots = new Map(names.map((name) => [name, snapshotPath(path, source, name)]));
@@ -154,8 +148,7 @@ export class BtrfsVolumes implements Volumes, Omit<Roots, 'copy' | 'createFilled
     return this.#exclusive([volume], async () => {
       const target = snapshotPath(this.#pool.path, volume, snapshot);
       if (await pathExists(target)) throw errors.conflict(`Snapshot "${snapshot}" already exists`);
-      await mkdir(dirname(target), { recursive: true, mode: 0o700 });
-      await snapshotSubvolume(volumePath(this.#pool.path, volume), target, { readOnly: true });
+      await placeSnapshot(this.#pool, volumePath(this.#pool.path, volume), target);
     });
   }
 
@@ -186,8 +179,8 @@ export class BtrfsVolumes implements Volumes, Omit<Roots, 'copy' | 'createFilled
       const source = snapshotPath(path, volume, snapshot);
       if (!(await pathExists(source))) throw errors.notFound('Storage volume snapshot not found');
       const [fresh, current] = [join(staging, newId()), volumePath(path, volume)];
-      await snapshotSubvolume(source, fresh, { readOnly: false });
       try {
+        await snapshotTree(source, fresh);
         const limit = await referencedLimit(current);
         if (limit !== undefined) await limitReferenced(fresh, limit);
         await renameExchange(fresh, current);
