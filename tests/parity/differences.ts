@@ -15,6 +15,16 @@ const taken: Difference = {
   status: [500, 409],
 };
 
+const names: Difference = {
+  reason: 'LXD makes a volume of this name, and its lists then kill the daemon or name a folder wrongly.',
+  status: [200, 400],
+};
+const untold: Difference = {
+  reason: 'A use that the pool cannot tell is left out, as for instances; LXD calls it "Not supported".',
+  status: [500, 200],
+};
+const notMade: Difference = { reason: 'It was refused here, so that it is not there.', status: [200, 404] };
+
 const managedPool: Difference = {
   reason: 'The contract of the project has a field `managed` in the record of a pool.',
 };
@@ -41,6 +51,73 @@ export const differences: Readonly<Record<string, Difference>> = {
   pool: managedPool,
   'pool used': managedPool,
   'pool resources missing': missing,
+  'volume create control character': names,
+  'volume created control character delete': notMade,
+  'volume create too long': callersFault,
+  'volume create unknown key': callersFault,
+  'volume create key of another driver': callersFault,
+  'volume create bad size': callersFault,
+  'volume create negative size': callersFault,
+  'volume create bad flag': callersFault,
+  'volume create bad schedule': callersFault,
+  'volume create bad expiry': callersFault,
+  'volume create shifted and unmapped': {
+    reason: 'The two keys contradict each other; LXD refuses the instance that uses the volume.',
+    status: [200, 400],
+  },
+  'volume created shifted and unmapped delete': notMade,
+  'volumes by wrong filter': {
+    reason: 'A filter that is not understood is refused instead of being ignored.',
+    status: [200, 400],
+  },
+  'volume state': untold,
+  'volume state of a block volume': untold,
+  'volume of an instance state': untold,
+  'volume snapshots missing': {
+    reason: 'A volume that does not exist has no list of snapshots, empty or not.',
+    status: [200, 404],
+  },
+  'volume snapshot as a volume': {
+    reason: "A snapshot has an address of its own, below the volume's.",
+    status: [200, 404],
+  },
+  'volume patched': { reason: 'A patch leaves what it does not name; LXD empties the description.' },
+  'volume put unknown key': callersFault,
+  'volume patch unknown key': callersFault,
+  'volume put bad size': callersFault,
+  'volume restore missing snapshot': missing,
+  'volume block shrink': callersFault,
+  'volume copy without source name': {
+    reason: 'A copy says what it copies; LXD makes an empty volume.',
+    status: [200, 400],
+  },
+  'volume copied without source name delete': notMade,
+  'volume move to a missing project': {
+    reason: 'A project that is not there is told at once, not by an operation that fails.',
+    status: [202, 404],
+  },
+  'volume import into a missing pool': missing,
+  'volume import of nonsense': callersFault,
+  'volume import of nothing': callersFault,
+  'volume import of an image of a disc': {
+    reason: 'LXD 5.0.2 does not know discs yet; later ones take them so.',
+    status: [500, 202],
+  },
+  'volume of an instance patch': {
+    reason: 'A volume that takes PUT takes PATCH.',
+    status: [400, 200],
+  },
+  'volume of an instance patched': { reason: 'A volume that takes PUT takes PATCH.' },
+  'volume of an instance put unknown key': callersFault,
+  'volume delete stale': {
+    reason: 'If-Match holds for every change, deletion too.',
+    status: [200, 412],
+  },
+  'volume delete': {
+    reason: 'LXD deleted it in spite of If-Match.',
+    status: [404, 200],
+  },
+  'volume iso delete': { reason: 'LXD could not make it.', status: [404, 200] },
   'network create bad key': callersFault,
   'network create bad value': callersFault,
   'image create from nothing': callersFault,

@@ -1,8 +1,15 @@
 import { expect, test } from 'vitest';
-import { cases, type Names } from './cases.ts';
+import type { Names } from './case.ts';
+import { cases } from './cases.ts';
 import { differences } from './differences.ts';
 
-const names: Names = { bridge: '<bridge>', address: '<address>', fingerprint: '<fingerprint>', folder: '<folder>' };
+const names: Names = {
+  bridge: '<bridge>',
+  address: '<address>',
+  fingerprint: '<fingerprint>',
+  folder: '<folder>',
+  backup: new Uint8Array(),
+};
 
 const intro = `# Differences from LXD
 

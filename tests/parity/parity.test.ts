@@ -1,10 +1,11 @@
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import {
   type Answer,
+  command,
   startDaemon,
   startLxd,
   subnets,
@@ -14,7 +15,8 @@ import {
   tinyImage,
 } from '@keelson/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Case, cases, type Names } from './cases.ts';
+import type { Case, Names } from './case.ts';
+import { cases } from './cases.ts';
 import { differences } from './differences.ts';
 import { sameShape, shapeOf } from './shape.ts';
 
@@ -87,6 +89,48 @@ async function importImage(server: Server): Promise<string> {
   return done.body.metadata.metadata.fingerprint;
 }
 
+/** A volume `kept` with a file, and another in its snapshot `s0`. */
+async function volumeBackup(folder: string): Promise<Uint8Array> {
+  const index = `name: kept
+backend: dir
+pool: p1
+snapshots:
+- s0
+optimized: false
+optimized_header: false
+type: custom
+config:
+  volume:
+    config:
+      user.kept: "1"
+    description: of before
+    name: kept
+    type: custom
+    used_by: []
+    location: none
+    content_type: filesystem
+    project: default
+    created_at: 2025-01-01T00:00:00Z
+  volume_snapshots:
+  - description: ""
+    expires_at: 0001-01-01T00:00:00Z
+    name: s0
+    config:
+      user.kept: "1"
+    content_type: filesystem
+    created_at: 2025-01-01T00:00:00Z
+`;
+  const top = join(folder, 'backup');
+  for (const part of ['volume', 'volume-snapshots/s0']) mkdirSync(join(top, part), { recursive: true });
+  writeFileSync(join(top, 'index.yaml'), index);
+  writeFileSync(join(top, 'volume/file'), 'new');
+  writeFileSync(join(top, 'volume-snapshots/s0/file'), 'old');
+  const file = join(folder, 'backup.tar');
+  const members = ['backup/index.yaml', 'backup/volume-snapshots/s0', 'backup/volume'];
+  await command('tar', ['-cf', file, '-C', folder, ...members]);
+  return readFileSync(file);
+}
+
 describe('parity with LXD 5.0.2', () => {
   const stack = new AsyncDisposableStack();
   let ours: { server: TestDaemon; names: Names };
@@ -96,6 +140,7 @@ describe('parity with LXD 5.0.2', () => {
     const folder = await mkdtemp(join(tmpdir(), 'keelson-parity-'));
     stack.defer(() => rm(folder, { recursive: true, force: true }));
     const nets: TestSubnet[] = [stack.use(subnets.take()), stack.use(subnets.take())];
+    const backup = await volumeBackup(folder);
     const [daemon, lxd] = await Promise.all([startDaemon(), startLxd()]);
     stack.use(daemon);
     stack.use(lxd);
@@ -104,6 +149,7 @@ describe('parity with LXD 5.0.2', () => {
       address: net?.address ?? '',
       fingerprint,
       folder,
+      backup,
     });
     ours = { server: daemon, names: names(nets[0], await importImage(daemon)) };
     theirs = { server: lxd, names: names(nets[1], await importImage(lxd)) };

@@ -110,7 +110,7 @@ function customVolumes(
 ): { readonly routes: RouteBinding[]; readonly schedule: VolumeSchedule } {
   const files = new VolumeBackupFiles(paths.backups, new VolumeArchives(paths.scratch));
   const creator = new VolumeCreator(context, new VolumeCopier({ copyTree: copyOrMirror, copyFile, ids }));
-  const mover = new VolumeMover(context, creator);
+  const mover = new VolumeMover(context, creator, files);
   const importer = new VolumeImporter({ context, creator, files, copyTree: copyOrMirror, copyFile });
   const volumes = new VolumeService(context, { creator, mover, importer, images });
   const snapshots = new VolumeSnapshotService(context);

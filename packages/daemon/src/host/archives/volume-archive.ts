@@ -1,5 +1,5 @@
 import { createReadStream, createWriteStream } from 'node:fs';
-import { chmod, chown, lstat, mkdir, mkdtemp, open, rename, rm, stat } from 'node:fs/promises';
+import { chmod, chown, lstat, mkdir, mkdtemp, open, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { PassThrough, type Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -111,6 +111,13 @@ export class VolumeArchives {
   async move(from: string, to: string): Promise<void> {
     await mkdir(dirname(to), { recursive: true, mode: 0o700 });
     await rename(from, to);
+  }
+
+  async moveFolder(from: string, to: string): Promise<void> {
+    if ((await stat(from).catch(() => undefined)) === undefined) return;
+    // Empty: what is left when the last backup of a volume of that name went.
+    await rmdir(to).catch(() => undefined);
+    await this.move(from, to);
   }
 
   async remove(path: string): Promise<void> {

@@ -25,6 +25,8 @@ export interface OperationSpec {
   readonly resources: Readonly<Record<string, readonly string[]>>;
   /** Keys held exclusively while it runs, such as `instance/default/c1`; a held key makes `start` reject with LXD's "busy" text. */
   readonly locks?: readonly string[];
+  /** Keys held together with others that share them; the work waits while someone has one alone. */
+  readonly shared?: readonly string[];
   /** Verb for the "busy" text, such as `start`; by default from the first word of the description. */
   readonly action?: string;
   /** Default: tokens only. A cancelled operation ends as Cancelled when `run` rejects; one that finishes all the same is Success. */

@@ -64,7 +64,9 @@ export class OperationService implements Operations, AsyncDisposable {
     for (const key of locks) {
       this.#holders.set(key, operation);
     }
-    void operation.run((work) => this.#locks.run({ exclusive: locks }, this.#logged(operation, work)));
+    void operation.run((work) =>
+      this.#locks.run({ exclusive: locks, shared: spec.shared ?? [] }, this.#logged(operation, work)),
+    );
     return { record: withSecrets(operation.record, spec), done: operation.done };
   }
 

@@ -21,6 +21,8 @@ export interface VolumeArchiver {
   read(path: string): Readable;
   size(path: string): Promise<number>;
   move(from: string, to: string): Promise<void>;
+  /** No effect when there is nothing at `from`. */
+  moveFolder(from: string, to: string): Promise<void>;
   remove(path: string): Promise<void>;
 }
 
@@ -56,16 +58,32 @@ export class VolumeBackupFiles {
     return { body: this.#archiver.read(this.#path(backup)), size };
   }
 
+  exists(backup: BackupName): Promise<boolean> {
+    return this.#archiver.size(this.#path(backup)).then(
+      () => true,
+      () => false,
+    );
+  }
+
   move(from: BackupName, to: BackupName): Promise<void> {
     return this.#archiver.move(this.#path(from), this.#path(to));
+  }
+
+  /** All files of one volume; nothing when there are none, or when they are there already. */
+  moveAll(from: Omit<BackupName, 'name'>, to: Omit<BackupName, 'name'>): Promise<void> {
+    return this.#archiver.moveFolder(this.#folderOf(from), this.#folderOf(to));
   }
 
   remove(backup: BackupName): Promise<void> {
     return this.#archiver.remove(this.#path(backup));
   }
 
-  #path({ pool, project, volume, name }: BackupName): string {
-    return join(this.#folder, 'custom', pool, `${project}_${volume}`, name);
+  #folderOf({ pool, project, volume }: Omit<BackupName, 'name'>): string {
+    return join(this.#folder, 'custom', pool, `${project}_${volume}`);
+  }
+
+  #path(backup: BackupName): string {
+    return join(this.#folderOf(backup), backup.name);
   }
 }
 

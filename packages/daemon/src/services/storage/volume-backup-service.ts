@@ -18,6 +18,11 @@ import { checkName, type VolumeId, volumeId, volumeUrl } from './volume-names.ts
 const COMPRESSIONS = ['none', 'gzip', 'bzip2', 'lzma', 'xz', 'zstd'];
 const plain: RootOptions = { idRange: undefined, clone: 'auto', nesting: false };
 
+interface RenameIntent {
+  readonly from: StorageVolumeBackupRecord;
+  readonly to: StorageVolumeBackupRecord;
+}
+
 export interface VolumeBackupServiceOptions {
   readonly context: VolumeContext;
   readonly files: VolumeBackupFiles;
@@ -37,6 +42,9 @@ export class VolumeBackupService implements StorageVolumeBackups {
     context.deps.intents.handle<StorageVolumeBackupRecord>('storage-volume-backup-create', async ({ data }) => {
       if (context.deps.backups.get(idOf(data)) === undefined) await files.remove(data);
     });
+    context.deps.intents.handle<RenameIntent>('storage-volume-backup-rename', async ({ data }) =>
+      this.#undoRename(data),
+    );
   }
 
   list(address: VolumeAddress): RecordList {
@@ -92,12 +100,19 @@ export class VolumeBackupService implements StorageVolumeBackups {
     const record = this.#find(volume, name);
     checkName(names.backupName, newName);
     return this.#start(volume, { description: 'Renaming custom volume backup' }, async () => {
-      const { ledger, backups } = this.#context.deps;
+      const { intents, backups } = this.#context.deps;
       const renamed = { ...record, name: newName };
       if (backups.get(idOf(renamed)) !== undefined)
         throw errors.conflict(`Backup "${volume.name}/${newName}" already exists`);
-      await this.#files.move(record, renamed);
-      await ledger.transact([], [backups.remove(idOf(record)), backups.put(idOf(renamed), renamed)]);
+      const intent = await intents.begin<RenameIntent>('storage-volume-backup-rename', { from: record, to: renamed });
+      try {
+        await this.#files.move(record, renamed);
+        await intents.end(intent, [backups.remove(idOf(record)), backups.put(idOf(renamed), renamed)]);
+      } catch (error) {
+        await this.#undoRename(intent.data);
+        await intents.end(intent);
+        throw error;
+      }
       this.#announce('renamed', renamed, { ...options, context: { old_name: name } });
     });
   }
@@ -133,6 +148,7 @@ export class VolumeBackupService implements StorageVolumeBackups {
     }
     const intent = await intents.begin('storage-volume-backup-create', record);
     try {
+      await using mounted = new AsyncDisposableStack();
       const snapshots = record.volumeOnly ? [] : this.#context.snapshotsOf(volume);
       const index = renderIndex(volume, live.record(volume.pool).driver, snapshots);
       const { pool, ref } = await this.#context.open(volume);
@@ -141,18 +157,23 @@ export class VolumeBackupService implements StorageVolumeBackups {
       const parts = [];
       for (const { name } of snapshots) {
         const { path } = await pool.snapshots.mount(ref, name, plain);
+        mounted.defer(() => pool.snapshots.unmount(ref, name));
         parts.push({ name: `backup/volume-snapshots/${name}${end}`, source: path, block });
       }
       parts.push({ name: `backup/volume${end}`, source: await pool.volumes.mount(ref, volume), block });
       const options = { compression: record.compressionAlgorithm, signal };
       await this.#files.write(record, { index, parts }, options);
-      for (const { name } of snapshots) await pool.snapshots.unmount(ref, name);
       await intents.end(intent, [backups.put(idOf(record), record)]);
     } catch (error) {
       await this.#files.remove(record);
       await intents.end(intent);
       throw error;
     }
+  }
+
+  async #undoRename({ from, to }: RenameIntent): Promise<void> {
+    if (this.#context.deps.backups.get(idOf(to)) !== undefined) return;
+    if (await this.#files.exists(to)) await this.#files.move(to, from);
   }
 
   #custom(address: VolumeAddress): StorageVolumeRecord {

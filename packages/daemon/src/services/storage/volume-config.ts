@@ -18,6 +18,12 @@ export function volumeDefaults(
   return defaults;
 }
 
+/** What of a volume's config a pool of `driver` knows too: another's keys stay behind when the volume moves. */
+export function keysOf(driver: string, config: Config): Record<string, string> {
+  const table = storageVolumeConfig(storageDrivers.find((name) => name === driver) ?? 'dir');
+  return Object.fromEntries(Object.entries(config).filter(([key]) => findKey(table, key) !== undefined));
+}
+
 /** The keys that only this kind of pool has: what a root's record keeps, so that later defaults do not change it. */
 export function driverKeys(driver: string, config: Config): Record<string, string> {
   const prefixes = DRIVER_PREFIXES[driver] ?? [];

@@ -4,9 +4,10 @@ import { timestamp } from '../../core/clock.ts';
 import { errors } from '../../core/errors.ts';
 import type { SnapshotRef, VolumeRef } from '../../drivers/storage/contract.ts';
 import type { ContentType, StorageVolumeRecord, StorageVolumeSnapshotRecord } from '../../state/records/storage.ts';
+import type { Write } from '../../state/store.ts';
 import type { OperationContext, StartedOperation } from '../operations/contract.ts';
 import type { ChangeOptions, VolumeAddress } from './contract.ts';
-import { volumeDefaults } from './volume-config.ts';
+import { keysOf, volumeDefaults } from './volume-config.ts';
 import { cleanConfig, type VolumeContext } from './volume-context.ts';
 import type { VolumeCopier } from './volume-copier.ts';
 import { snapshotId, type VolumeId, volumeId, volumeUrl } from './volume-names.ts';
@@ -61,6 +62,7 @@ export class VolumeCreator {
       description: 'Copying storage volume',
       resources: {},
       locks: [this.#context.lock(target)],
+      shared: [this.#context.lock(this.#sourceOf(address, source))],
       mayCancel: true,
       run: async (operation) => {
         const plan = this.#plan(address, source);
@@ -71,11 +73,12 @@ export class VolumeCreator {
     });
   }
 
-  /** Copies into a volume that does not exist yet, records included. */
+  /** Copies into a volume that does not exist yet, records included; `more` goes into the transaction that shows it. */
   async copyTo(
     record: StorageVolumeRecord,
     plan: CopyPlan,
-    operation: Pick<OperationContext, 'signal'>,
+    operation: Pick<OperationContext, 'signal' | 'progress'>,
+    more: () => readonly Write[] = () => [],
   ): Promise<void> {
     const snapshots = plan.snapshots.map((one) => ({
       ...one,
@@ -96,7 +99,7 @@ export class VolumeCreator {
       const size = sizeOf(record);
       if (size !== undefined && record.contentType === 'filesystem') await to.quota?.set(target, size, { config });
     };
-    await this.make(record, work, writes);
+    await this.make(record, work, () => [...more(), ...writes]);
   }
 
   /** The record a request asks for, with the pool's defaults under what it sets. @throws bad-request, conflict. */
@@ -114,14 +117,14 @@ export class VolumeCreator {
   async make(
     record: StorageVolumeRecord,
     work: () => Promise<void>,
-    more: readonly ReturnType<VolumeContext['deps']['snapshots']['put']>[] = [],
+    more: () => readonly Write[] = () => [],
   ): Promise<void> {
     this.assertAbsent(record);
     const { intents, volumes } = this.#context.deps;
     const intent = await intents.begin<VolumeRecordIntent>('storage-volume-create', { record });
     try {
       await work();
-      await intents.end(intent, [volumes.put(volumeId(record), record), ...more]);
+      await intents.end(intent, [volumes.put(volumeId(record), record), ...more()]);
     } catch (error) {
       await this.undo(record);
       await intents.end(intent);
@@ -148,12 +151,18 @@ export class VolumeCreator {
     return { ...volumeDefaults(this.#context.deps.live.record(id.pool), contentType), ...config };
   }
 
+  /** The volume a source names, with or without a snapshot. */
+  #sourceOf(address: VolumeAddress, { name = '', pool, project }: StorageVolumeSource): VolumeId {
+    const home = this.#context.home(project || address.project, 'custom');
+    return { pool: pool || address.pool, project: home, type: 'custom', name: name.split('/')[0] ?? '' };
+  }
+
   /** @throws not-found with LXD's text. */
   #plan(address: VolumeAddress, source: StorageVolumeSource): CopyPlan {
     const [name = '', snapshot] = (source.name ?? '').split('/');
-    const at = { pool: source.pool || address.pool, project: source.project || address.project, type: 'custom', name };
-    this.#context.requireProject(at.project);
-    const id = this.#context.idOf(at);
+    this.#context.requireProject(source.project || address.project);
+    const id = this.#sourceOf(address, source);
+    this.#context.deps.live.record(id.pool);
     const record = this.#context.deps.volumes.get(volumeId(id))?.value;
     const missing = (what: string) =>
       errors.notFound(
@@ -170,7 +179,7 @@ export class VolumeCreator {
   #copiedRecord(address: VolumeAddress, plan: CopyPlan, body: StorageVolumesPost): StorageVolumeRecord {
     const { source, snapshot } = plan;
     const from = snapshot === undefined ? source : this.#context.findSnapshot(source, snapshot);
-    const given = body.config ?? from.config;
+    const given = body.config ?? keysOf(this.#context.deps.live.record(address.pool).driver, from.config);
     const config = Object.fromEntries(Object.entries(given).filter(([key]) => !key.startsWith('volatile.')));
     const description = body.description || from.description;
     return this.draft(address, { config, description, contentType: plan.source.contentType });

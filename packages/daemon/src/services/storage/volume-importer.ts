@@ -109,7 +109,11 @@ export class VolumeImporter {
       };
     });
     const writes = snapshots.map((one) => context.deps.snapshots.put(snapshotId(one), one));
-    await creator.make(record, () => this.#fill(backup, record, snapshots, signal), writes);
+    await creator.make(
+      record,
+      () => this.#fill(backup, record, snapshots, signal),
+      () => writes,
+    );
   }
 
   /** State by state, oldest first. */

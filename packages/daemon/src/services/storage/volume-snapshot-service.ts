@@ -14,6 +14,11 @@ interface SnapshotIntent {
   readonly record: StorageVolumeSnapshotRecord;
 }
 
+interface RenameIntent {
+  readonly from: StorageVolumeSnapshotRecord;
+  readonly to: StorageVolumeSnapshotRecord;
+}
+
 /** Snapshots of custom volumes; those of instances are shown here too, and changed with their instances. */
 export class VolumeSnapshotService implements StorageVolumeSnapshots {
   readonly #context: VolumeContext;
@@ -22,6 +27,9 @@ export class VolumeSnapshotService implements StorageVolumeSnapshots {
     this.#context = context;
     context.deps.intents.handle<SnapshotIntent>('storage-volume-snapshot-create', async ({ data }) =>
       this.#undoCreate(data.record),
+    );
+    context.deps.intents.handle<RenameIntent>('storage-volume-snapshot-rename', async ({ data }) =>
+      this.#undoRename(data),
     );
   }
 
@@ -133,11 +141,18 @@ export class VolumeSnapshotService implements StorageVolumeSnapshots {
     return this.#start(volume, 'Renaming storage volume snapshot', async () => {
       const record = this.#context.findSnapshot(volume, name);
       if (this.#exists(volume, newName)) throw errors.conflict(`Snapshot "${newName}" already in use`);
-      const { ledger, snapshots } = this.#context.deps;
-      const { pool, ref } = await this.#context.open(volume);
-      await pool.snapshots.rename(ref, name, newName);
+      const { intents, snapshots } = this.#context.deps;
       const renamed = { ...record, name: newName };
-      await ledger.transact([], [snapshots.remove(snapshotId(record)), snapshots.put(snapshotId(renamed), renamed)]);
+      const intent = await intents.begin<RenameIntent>('storage-volume-snapshot-rename', { from: record, to: renamed });
+      try {
+        const { pool, ref } = await this.#context.open(volume);
+        await pool.snapshots.rename(ref, name, newName);
+        await intents.end(intent, [snapshots.remove(snapshotId(record)), snapshots.put(snapshotId(renamed), renamed)]);
+      } catch (error) {
+        await this.#undoRename(intent.data);
+        await intents.end(intent);
+        throw error;
+      }
       this.#context.announce('storage-volume-snapshot-renamed', volume.project, snapshotUrl(renamed), {
         ...options,
         context: { old_name: name },
@@ -188,6 +203,16 @@ export class VolumeSnapshotService implements StorageVolumeSnapshots {
 
   #exists(volume: VolumeId, name: string): boolean {
     return this.#context.deps.snapshots.get(`${snapshotPrefix(volume)}${name}`) !== undefined;
+  }
+
+  /** The content goes back to the name its record has. */
+  async #undoRename({ from, to }: RenameIntent): Promise<void> {
+    const { snapshots, volumes } = this.#context.deps;
+    const volume = volumes.get(volumeId({ ...from, name: from.volume }))?.value;
+    if (volume === undefined || snapshots.get(snapshotId(to)) !== undefined) return;
+    const { pool, ref } = await this.#context.open(volume);
+    const names = await pool.snapshots.list(ref);
+    if (names.includes(to.name) && !names.includes(from.name)) await pool.snapshots.rename(ref, to.name, from.name);
   }
 
   async #undoCreate(record: StorageVolumeSnapshotRecord): Promise<void> {

@@ -1,0 +1,38 @@
+import { type Case, one, settings } from '../case.ts';
+
+export const profiles: readonly Case[] = [
+  one('profiles', 'GET', '/1.0/profiles'),
+  one('profiles full', 'GET', '/1.0/profiles?recursion=1'),
+  one('profile create', 'POST', '/1.0/profiles', { name: 'a', config: { 'user.x': '1' }, description: 'd' }),
+  one('profile create twice', 'POST', '/1.0/profiles', { name: 'a' }),
+  one('profile create without name', 'POST', '/1.0/profiles', {}),
+  one('profile create bad name', 'POST', '/1.0/profiles', { name: 'a/b' }),
+  one('profile create bad key', 'POST', '/1.0/profiles', { name: 'b', config: { 'no.such': '1' } }),
+  one('profile create bad value', 'POST', '/1.0/profiles', { name: 'b', config: { 'limits.memory': 'much' } }),
+  one('profile create bad type', 'POST', '/1.0/profiles', { name: 5 }),
+  one('profile create bad device', 'POST', '/1.0/profiles', { name: 'b', devices: { x: { type: 'nonsense' } } }),
+  one('profile create no json', 'POST', '/1.0/profiles', 'nonsense', {
+    headers: { 'Content-Type': 'application/json' },
+  }),
+  one('profile', 'GET', '/1.0/profiles/a'),
+  one('profile trailing slash', 'GET', '/1.0/profiles/a/', undefined, { loose: true }),
+  one('profile missing', 'GET', '/1.0/profiles/nope'),
+  one('profile put', 'PUT', '/1.0/profiles/a', { config: { 'user.y': '2' }, description: 'e' }),
+  one('profile put stale', 'PUT', '/1.0/profiles/a', { config: {} }, { headers: { 'If-Match': 'abc' } }),
+  one('profile put bad key', 'PUT', '/1.0/profiles/a', { config: { 'no.such': '1' } }),
+  one('profile patch', 'PATCH', '/1.0/profiles/a', { config: { 'user.z': '3' } }),
+  one('profile put with empty values', 'PUT', '/1.0/profiles/a', {
+    config: { 'user.x': '', 'user.y': '2', 'user.z': '3' },
+    devices: { d: { type: 'disk', source: '/tmp', path: '/d', readonly: '' } },
+  }),
+  one('profile without empty values', 'GET', '/1.0/profiles/a', undefined, settings),
+  one('profile patch with an empty value', 'PATCH', '/1.0/profiles/a', { config: { 'user.y': '' } }),
+  one('profile without an empty value', 'GET', '/1.0/profiles/a', undefined, settings),
+  one('profile patch missing', 'PATCH', '/1.0/profiles/nope', { config: {} }),
+  one('profile rename', 'POST', '/1.0/profiles/a', { name: 'c' }),
+  one('profile rename missing', 'POST', '/1.0/profiles/nope', { name: 'd' }),
+  one('profile rename default', 'POST', '/1.0/profiles/default', { name: 'd' }),
+  one('profile delete default', 'DELETE', '/1.0/profiles/default'),
+  one('profile delete', 'DELETE', '/1.0/profiles/c'),
+  one('profile delete missing', 'DELETE', '/1.0/profiles/c'),
+];
