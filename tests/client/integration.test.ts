@@ -234,7 +234,7 @@ describe.each(servers)('client: $name', (kind) => {
 
     it('HTTPS: pinned certificate, authenticate, and wrong ones', async () => {
       const port = await freePort();
-      await client.server.patch({ 'core.https_address': `127.0.0.1:${port}`, 'core.trust_password': 'open sesame' });
+      await client.server.patch({ 'core.https_address': `127.0.0.1:${port}` });
       const endpoint = `https://127.0.0.1:${port}`;
       const record = await client.server.get();
       const verify = 'environment' in record ? (record.environment.certificate ?? '') : '';
@@ -245,16 +245,30 @@ describe.each(servers)('client: $name', (kind) => {
       await expect(remote.instances.all()).rejects.toMatchObject({ status: 403 });
       const wrong = remote.authenticate('wrong password');
       await expect(wrong).rejects.toSatisfy((error: Error) => !`${error.stack}`.includes('wrong password'));
-      await remote.authenticate('open sesame');
+      await remote.authenticate(await client.certificates.createToken('remote'));
       expect((await remote.instances.all()).map(({ name }) => name)).toContain('c1');
       const inside = await remote.instances.get('c1');
       expect((await inside.execute(['echo', 'over TLS'])).stdout).toBe('over TLS\n');
+      expect((await client.certificates.get(pair.fingerprint)).name).toBe('remote');
       await using distrusting = new Client({ endpoint, cert });
       await expect(distrusting.server.get()).rejects.toMatchObject({ name: 'ClientConnectionFailed', endpoint });
       await using blind = new Client({ endpoint, cert, verify: false });
       expect((await blind.api.get()).status).toBe(200);
       await using other = new Client({ endpoint, cert, verify: pair.certificate });
       await expect(other.server.get()).rejects.toMatchObject({ name: 'ClientConnectionFailed' });
+    });
+
+    it('HTTPS: authenticate with the trust password', async ({ skip }) => {
+      if (kind.name === 'Incus') skip('Incus has no trust password');
+      const port = await freePort();
+      await client.server.patch({ 'core.https_address': `127.0.0.1:${port}`, 'core.trust_password': 'open sesame' });
+      const { certificate, key } = await clientCertificate('password');
+      const endpoint = `https://127.0.0.1:${port}`;
+      await using remote = new Client({ endpoint, verify: false, cert: { cert: certificate, key } });
+      await until('the listener', async () => (await remote.api.get()).status === 200);
+      await expect(remote.authenticate('wrong')).rejects.toBeInstanceOf(APIException);
+      await remote.authenticate('open sesame');
+      expect(await remote.instances.exists('c1')).toBe(true);
     });
 
     it('images stream from and to files', async () => {

@@ -4,6 +4,7 @@ import {
   allOf,
   type ImageFiles,
   type Probe,
+  probeIncus,
   probePrograms,
   probeRoot,
   startDaemon,
@@ -22,7 +23,7 @@ export interface ServerKind {
 export const servers: readonly ServerKind[] = [
   { name: 'Keelson', probe: probeRoot(), start: () => startDaemon() },
   { name: 'LXD', probe: allOf(probeRoot(), probePrograms('lxd', 'lxc-start')), start: () => startLxd() },
-  { name: 'Incus', probe: allOf(probeRoot(), probePrograms('incusd')), start: startIncus },
+  { name: 'Incus', probe: await probeIncus(), start: startIncus },
 ];
 
 /** A running server with a pool, a default profile with a root disk, an image, and a client. */

@@ -5,7 +5,7 @@ import { APIExtensionNotAvailable } from './errors.ts';
 import { type EventsOptions, EventStream } from './events.ts';
 import type { CallOptions, ModelContext } from './model.ts';
 import { OperationWaiter } from './operation-waiter.ts';
-import { CertificateManager } from './resources/certificate.ts';
+import { CertificateManager, trustSecret } from './resources/certificate.ts';
 import { ClusterManager } from './resources/cluster.ts';
 import { ImageManager } from './resources/image.ts';
 import { InstanceManager } from './resources/instance.ts';
@@ -109,9 +109,7 @@ export class BaseClient implements AsyncDisposable {
    * `trust add`. `POST /1.0/certificates` @throws APIException when the secret is wrong
    */
   async authenticate(secret: string, options: CallOptions = {}): Promise<void> {
-    // Servers that have the extension, and Incus, read a token under its own name.
-    const token = (await this.hasApiExtension('explicit_trust_token')) ? { trust_token: secret } : {};
-    const json = { type: 'client', password: secret, ...token };
+    const json = { type: 'client', ...trustSecret(secret) };
     const path = this.#connection.path('certificates');
     await this.#connection.request('POST', path, { json, signal: options.signal });
     this.server.forget();

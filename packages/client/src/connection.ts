@@ -59,7 +59,10 @@ export class Connection {
   async request<T>(method: string, path: string, options: RequestOptions = {}): Promise<Answer<T>> {
     const response = await this.raw(method, path, options);
     const info = { method, url: path };
-    const envelope = parseEnvelope(await response.text(), response, info);
+    const text = await response.text();
+    const envelope = parseEnvelope(text, response, info);
+    // Incus sends the head of a blocking answer before it knows how it ends.
+    if (envelope.type === 'error') throw failure(text, envelope.error_code || response.status, info);
     return {
       status: response.status,
       headers: response.headers,

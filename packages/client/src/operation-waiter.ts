@@ -1,5 +1,6 @@
 import type { Operation } from '@keelson/api';
 import { type Connection, operationFailure } from './connection.ts';
+import { APIException, NotFound } from './errors.ts';
 import { EventStream } from './events.ts';
 import { nameOf, projectOf } from './resources/common.ts';
 import type { Warnings } from './warnings.ts';
@@ -25,6 +26,9 @@ const SUCCESS = 200;
 /** A long poll gives up after this many seconds and asks again, so that a dead connection is noticed. */
 const POLL_SECONDS = 60;
 
+/** An error that comes sooner is no long poll that ran out. */
+const SHORTEST_POLL_MS = (POLL_SECONDS * 1000) / 2;
+
 export interface WaitForOptions {
   readonly signal?: AbortSignal | undefined;
   /** Called with each record seen on the way: progress stands in its `metadata`. */
@@ -47,8 +51,8 @@ export class OperationWaiter {
   }
 
   /**
-   * Waits until the operation ended and returns its record: the server answers `…/wait` the moment it ends. @throws APIException when it failed or was cancelled,
-   * NotFound when the server forgot it
+   * Waits until the operation ended and returns its record: the server answers `GET /1.0/operations/<id>/wait` the
+   * moment it ends. @throws APIException when it failed or was cancelled, NotFound when the server forgot it
    */
   async wait(id: string, options: WaitForOptions = {}): Promise<Operation> {
     await using watched = await this.#watch(id, options);
@@ -77,10 +81,19 @@ export class OperationWaiter {
 
   async #poll(id: string, signal: AbortSignal | undefined): Promise<Operation> {
     const path = `${this.#path(id)}/wait`;
-    const query = { timeout: POLL_SECONDS, project: projectOf(id) };
-    return this.#checked(
-      await this.#connection.get<Operation>(path, { query, signal, timeout: (POLL_SECONDS + 30) * 1000 }),
-    );
+    const project = projectOf(id);
+    const started = Date.now();
+    try {
+      const query = { timeout: POLL_SECONDS, project };
+      const answer = this.#connection.get<Operation>(path, { query, signal, timeout: (POLL_SECONDS + 30) * 1000 });
+      return this.#checked(await answer);
+    } catch (error) {
+      // Incus answers with an error instead of the record when the operation failed, and when the time is over.
+      if (!(error instanceof APIException) || error instanceof NotFound) throw error;
+      const operation = await this.#connection.get<Operation>(this.#path(id), { query: { project }, signal });
+      if (operation.status_code < SUCCESS && Date.now() - started < SHORTEST_POLL_MS) throw error;
+      return this.#checked(operation);
+    }
   }
 
   /** Progress comes as events; without somebody to tell there is nothing to watch. */

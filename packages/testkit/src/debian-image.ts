@@ -1,7 +1,8 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { cachedFiles } from './cached-files.ts';
 import { command } from './command.ts';
+import { mirror } from './incus-tree.ts';
 import { filesIn, packImage, type ImageFiles } from './tiny-image.ts';
 
 const VERSION = '1';
@@ -34,11 +35,4 @@ async function buildDebian(folder: string): Promise<void> {
   writeFileSync(join(rootfs, 'etc/machine-id'), '');
   writeFileSync(join(work, 'metadata.yaml'), METADATA);
   await packImage(folder, work);
-}
-
-function mirror(): string {
-  const sources = readFileSync('/etc/apt/sources.list.d/debian.sources', 'utf8');
-  const found = /^URIs:\s*(\S+)/m.exec(sources)?.[1];
-  if (found === undefined) throw new Error('No package mirror in /etc/apt/sources.list.d/debian.sources');
-  return found;
 }

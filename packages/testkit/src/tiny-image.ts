@@ -108,7 +108,8 @@ export async function packImage(folder: string, work: string): Promise<void> {
   rmSync(work, { recursive: true });
 }
 
-async function makeRoot(root: string): Promise<void> {
+/** A root file system of busybox alone, with the init above. */
+export async function makeRoot(root: string): Promise<void> {
   for (const folder of [
     'bin',
     'sbin',

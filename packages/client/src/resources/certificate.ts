@@ -1,4 +1,4 @@
-import type { Certificate as CertificateRecord } from '@keelson/api';
+import type { Certificate as CertificateRecord, Operation } from '@keelson/api';
 import { Manager } from '../manager.ts';
 import { type CallOptions, defineAttributes, Model, type ModelContext } from '../model.ts';
 
@@ -54,11 +54,36 @@ export class CertificateManager extends Manager<CertificateRecord, Certificate, 
       type: 'client',
       certificate: btoa(String.fromCharCode(...der)),
       name: options.name ?? '',
-      ...(password === '' ? {} : { password }),
+      ...(password === '' ? {} : trustSecret(password)),
     };
     await this.context.connection.request('POST', this.definition.path, { json: body, signal: options.signal });
     return this.get(await fingerprintOf(der), options);
   }
+
+  /**
+   * Makes a token that lets one new client in by `authenticate(token)`. The server must listen on the network.
+   * `projects` limits the client to them. `POST /1.0/certificates`
+   * @throws APIException when the server does not listen, APIExtensionNotAvailable without `certificate_token`
+   */
+  async createToken(
+    name: string,
+    options: CallOptions & { readonly projects?: readonly string[] } = {},
+  ): Promise<string> {
+    const { signal, projects } = options;
+    await this.context.assertExtension('certificate_token');
+    const limits = projects === undefined ? {} : { restricted: true, projects };
+    const json = { type: 'client', name, token: true, ...limits };
+    const request = { json, signal };
+    const { metadata } = await this.context.connection.request<Operation>('POST', this.definition.path, request);
+    const { addresses, fingerprint, secret, expiresAt } = metadata.metadata as Partial<Record<string, unknown>>;
+    const expires = typeof expiresAt === 'string' ? { expires_at: expiresAt } : {};
+    return btoa(JSON.stringify({ client_name: name, fingerprint, addresses, secret, ...expires }));
+  }
+}
+
+/** @internal Trust password or token under both names: newer LXD and Incus read a token as `trust_token`. */
+export function trustSecret(secret: string): { password: string; trust_token: string } {
+  return { password: secret, trust_token: secret };
 }
 
 /** Bytes of a certificate given as PEM or base64. */
