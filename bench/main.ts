@@ -1,18 +1,20 @@
 import { markdown, met, type Row } from './report.ts';
-import {
-  api,
-  execs,
-  fullMemory,
-  launches,
-  manyLaunches,
-  memory,
-  responsiveness,
-  type Run,
-  writes,
-} from './sections.ts';
+import { api, execs, fullMemory, launches, manyLaunches, memory, responsiveness, writes } from './sections.ts';
+import type { Run } from './measure.ts';
+import { storage } from './storage.ts';
 import { startServers } from './servers.ts';
 
-const SECTIONS = { memory, launches, exec: execs, many: manyLaunches, responsiveness, writes, api, full: fullMemory };
+const SECTIONS = {
+  memory,
+  launches,
+  exec: execs,
+  many: manyLaunches,
+  responsiveness,
+  writes,
+  api,
+  storage,
+  full: fullMemory,
+};
 
 /**
  * Measures this server beside LXD 5.0.2 in one run, alternating, and prints a table of ratios. Words on the command

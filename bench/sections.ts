@@ -1,50 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { request, tinyImage } from '@keelson/testkit';
 import { requestsPerSecond } from './http-load.ts';
-import { median, type Row } from './report.ts';
+import { container, kill, record, type Run, rows, type Samples, start, timed } from './measure.ts';
+import type { Row } from './report.ts';
 import { act, type BenchServer, command, memoryOf } from './servers.ts';
-
-export interface Run {
-  readonly servers: readonly BenchServer[];
-  readonly rounds: number;
-  note(text: string): void;
-}
-
-type Samples = Map<string, Map<string, number[]>>;
-
-function record(samples: Samples, what: string, server: BenchServer, value: number): void {
-  const byServer = samples.get(what) ?? new Map<string, number[]>();
-  samples.set(what, byServer);
-  byServer.set(server.name, [...(byServer.get(server.name) ?? []), value]);
-}
-
-async function timed(work: () => Promise<unknown>): Promise<number> {
-  const started = performance.now();
-  await work();
-  return performance.now() - started;
-}
-
-function rows(
-  section: string,
-  samples: Samples,
-  unit: Row['unit'],
-  goals: Readonly<Record<string, Row['goal']>> = {},
-): Row[] {
-  return [...samples].map(([name, byServer]) => {
-    const goal = goals[name];
-    const values = Object.fromEntries([...byServer].map(([server, all]) => [server, median(all)]));
-    return { section, name, unit, values, ...(goal === undefined ? {} : { goal }) };
-  });
-}
-
-const container = (server: BenchServer, name: string, pool: string): object => ({
-  name,
-  source: { type: 'image', fingerprint: server.fingerprint },
-  devices: { root: { type: 'disk', path: '/', pool } },
-});
-
-const start = { action: 'start', timeout: -1 };
-const kill = { action: 'stop', force: true, timeout: -1 };
 
 /** Create and start, stop and delete a systemd container, one at a time, servers alternating. */
 export async function launches(run: Run): Promise<Row[]> {
