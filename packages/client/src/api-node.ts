@@ -1,65 +1,5 @@
+import type { ApiNode, ApiResponse } from './api-types.ts';
 import type { Connection, RequestOptions } from './connection.ts';
-
-/** Answer of a low-level request: status, headers and body as they came; errors are not thrown. */
-export interface ApiResponse {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
-  /** The body as it came. */
-  bytes(): Promise<Uint8Array>;
-  /** The body as UTF-8. */
-  text(): Promise<string>;
-  /** The parsed body. @throws SyntaxError when it is not JSON */
-  json<T = unknown>(): Promise<T>;
-}
-
-export interface ApiMethods {
-  get(options?: RequestOptions): Promise<ApiResponse>;
-  post(options?: RequestOptions): Promise<ApiResponse>;
-  put(options?: RequestOptions): Promise<ApiResponse>;
-  patch(options?: RequestOptions): Promise<ApiResponse>;
-  delete(options?: RequestOptions): Promise<ApiResponse>;
-  /** The next URL part by call, for a part that is also a method: `api.instances.part('get')`. */
-  part(name: string): ApiNode;
-  /** The path this node stands for. */
-  readonly path: string;
-}
-
-/** URL parts that the API has names for, so that editors complete them. */
-type ApiPart =
-  | `${'instance' | 'container' | 'virtual-machine' | 'image' | 'profile' | 'project' | 'network'}s`
-  | 'storage-pools'
-  | 'storage-volumes'
-  | 'operations'
-  | 'certificates'
-  | 'cluster'
-  | 'members'
-  | 'warnings'
-  | 'resources'
-  | 'events'
-  | 'metadata'
-  | 'configuration'
-  | 'templates'
-  | 'state'
-  | 'snapshots'
-  | 'backups'
-  | 'logs'
-  | 'files'
-  | 'exec'
-  | 'console'
-  | 'export'
-  | 'aliases'
-  | 'secret'
-  | 'refresh'
-  | 'volumes'
-  | 'custom'
-  | 'leases'
-  | 'wait';
-
-/**
- * A URL that grows by one part with each attribute or index, and can be requested. Where the compiler asks for a check
- * of indexes (`noUncheckedIndexedAccess`), `part('c1')` does what `['c1']` does.
- */
-export type ApiNode = ApiMethods & { readonly [part in ApiPart]: ApiNode } & { readonly [part: string]: ApiNode };
 
 const VERBS = ['get', 'post', 'put', 'patch', 'delete'] as const;
 
@@ -67,7 +7,7 @@ const VERBS = ['get', 'post', 'put', 'patch', 'delete'] as const;
  * Node at `path`. `node.instances['c1'].get()` requests `<path>/instances/c1`. A part whose name is also a method
  * (`get`, `path`, …) is reached with `part(name)`, and `node['get']['x']` works too: methods have parts of their own.
  */
-export function apiNode(connection: Connection, path: string): ApiNode {
+export function apiNode<P extends string = 'unknown'>(connection: Connection, path: string): ApiNode<P> {
   const child = (name: string): ApiNode => apiNode(connection, `${path}/${encodeURIComponent(name)}`);
   const own = (name: string): unknown => {
     if (name === 'path') return path;
@@ -79,7 +19,7 @@ export function apiNode(connection: Connection, path: string): ApiNode {
     const below = child(name);
     return new Proxy(call, { get: (_call, part) => (typeof part === 'string' ? below[part] : undefined) });
   };
-  return new Proxy({} as ApiNode, {
+  return new Proxy({} as ApiNode<P>, {
     get: (_target, name) => {
       // `then` stays undefined so that a node is never taken for a promise.
       if (typeof name === 'symbol' || name === 'then') return undefined;

@@ -1,5 +1,6 @@
 import type { Resources, Server, ServerUntrusted } from '@keelson/api';
-import { type ApiNode, type ApiResponse, apiNode, respond } from './api-node.ts';
+import { apiNode, respond } from './api-node.ts';
+import type { ApiNode, ApiResponse } from './api-types.ts';
 import { Connection } from './connection.ts';
 import { APIExtensionNotAvailable } from './errors.ts';
 import { type EventsOptions, EventStream } from './events.ts';
@@ -42,7 +43,7 @@ export class BaseClient implements AsyncDisposable {
   /** `GET /1.0` and its settings. */
   readonly server: ServerInfo;
   /** Low-level access: every attribute or index adds one URL part, `get()` and its kin send the request. */
-  readonly api: ApiNode;
+  readonly api: ApiNode<'/1.0'>;
   readonly #connection: Connection;
 
   constructor(transport: Transport, options: BaseClientOptions, warnings: Warnings) {

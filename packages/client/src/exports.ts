@@ -1,4 +1,4 @@
-export type { ApiMethods, ApiNode, ApiResponse } from './api-node.ts';
+export type { ApiBody, ApiCall, ApiMethods, ApiNode, ApiOptions, ApiResponse } from './api-types.ts';
 export { BaseClient, type BaseClientOptions, ServerInfo } from './base-client.ts';
 export type { Answer, QueryValues, RequestOptions } from './connection.ts';
 export * from './errors.ts';

@@ -81,10 +81,42 @@ describe('types', () => {
     expectTypeOf<EventOf<'lifecycle'>['metadata']['action']>().toEqualTypeOf<string>();
   });
 
-  it('the low-level api completes the names of the API', () => {
-    expectTypeOf<Client['api']['storage-pools']>().toEqualTypeOf<ApiNode>();
-    expectTypeOf<Client['api']['instances']['state']['get']>().toBeFunction();
-    expectTypeOf<Client['api']['part']>().returns.toEqualTypeOf<ApiNode>();
+  it('the low-level api is typed by the route table', () => {
+    const calls = async ({ api }: Client): Promise<void> => {
+      const { json } = await api.instances.part('c1').get();
+      expectTypeOf((await json()).metadata).toEqualTypeOf<api.Instance | api.InstanceFull>();
+      expectTypeOf(await (await api.get()).json()).toExtend<{ metadata: api.Server | api.ServerUntrusted }>();
+      expectTypeOf((await (await api.profiles.get()).json()).metadata).toEqualTypeOf<string[]>();
+      const records = await api.profiles.get({ query: { recursion: 1 } });
+      expectTypeOf((await records.json()).metadata).toEqualTypeOf<api.Profile[]>();
+      const pool = await api['storage-pools'].part('p1').resources.get();
+      expectTypeOf((await pool.json()).metadata).toEqualTypeOf<api.ResourcesStoragePool>();
+      const started = await api.containers.part('c1').state.put({ json: { action: 'start' } });
+      expectTypeOf((await started.json()).metadata).toEqualTypeOf<api.Operation>();
+      const alias = await api.images.aliases.part('a').get();
+      expectTypeOf((await alias.json()).metadata).toEqualTypeOf<api.ImageAliasesEntry>();
+      // @ts-expect-error a state change needs an action
+      await api.instances.part('c1').state.put({ json: {} });
+      // @ts-expect-error a profile has no such field
+      await api.profiles.part('p').patch({ json: { configs: {} } });
+      // @ts-expect-error records have their fields only
+      (await json()).metadata.colour;
+    };
+    expectTypeOf(calls).toBeFunction();
+  });
+
+  it('paths that the API does not name are unknown, not forbidden', () => {
+    const calls = async ({ api }: Client): Promise<void> => {
+      const answer = await api
+        .part('network-acls')
+        .part('web')
+        .put({ json: { anything: 1 }, query: { x: 1 } });
+      expectTypeOf((await answer.json()).metadata).toBeUnknown();
+      expectTypeOf(await answer.json<{ mine: true }>()).toEqualTypeOf<{ mine: true }>();
+      expectTypeOf(api.instances).toEqualTypeOf<ApiNode<'/1.0/instances'>>();
+      expectTypeOf(api.profiles['x']).toEqualTypeOf<ApiNode<'/1.0/profiles/:name'> | undefined>();
+    };
+    expectTypeOf(calls).toBeFunction();
   });
 
   it('errors are one hierarchy', () => {
