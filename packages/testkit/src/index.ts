@@ -1,3 +1,4 @@
+export * from './ceph-cluster.ts';
 export * from './client-certificate.ts';
 export * from './command.ts';
 export * from './debian-image.ts';

@@ -202,6 +202,34 @@ export function describeStorageDriver(name: string, target: ConformanceTarget): 
       await pool.volumes.delete(container('nest'));
     });
 
+    it('gives a guest that nests from now on such a root, with all it had', async () => {
+      const volume = container('later');
+      await pool.roots.createFromImage(volume, image, options());
+      await write(volume, 'state', 'one');
+      await pool.snapshots.create(volume, 's0', { running: false });
+      await write(volume, 'state', 'two');
+      await withRoot(volume, (path) => rm(join(path, 'srv'), { recursive: true }));
+      const nesting = options(RANGE, true);
+      const look = () =>
+        withRoot(
+          volume,
+          async (path, base) => {
+            expect(mountsBelow(path).map(({ type }) => type)).not.toContain('overlay');
+            expect(await stat(join(path, 'etc/hostname'))).toMatchObject({ uid: base + 1, gid: base + 2 });
+            expect((await stat(join(path, 'bin/tool'))).nlink).toBe(2);
+            expect((await readdir(path)).sort()).toEqual(['bin', 'etc', 'state']);
+            return readFile(join(path, 'state'), 'utf8');
+          },
+          nesting,
+        );
+      expect(await look()).toBe('two');
+      await reopen();
+      expect(await look()).toBe('two');
+      await pool.snapshots.restore(volume, 's0');
+      expect(await withRoot(volume, (path) => readFile(join(path, 'state'), 'utf8'), nesting)).toBe('one');
+      await pool.volumes.delete(volume);
+    });
+
     describe('root snapshots', () => {
       const volume = container('snap');
 
@@ -383,7 +411,7 @@ async function fillImage(folder: string): Promise<void> {
 }
 
 /** A small tree with everything a copy can lose. */
-async function fillTree(root: string): Promise<void> {
+export async function fillTree(root: string): Promise<void> {
   await mkdir(join(root, 'etc'));
   await writeFile(join(root, 'etc/hostname'), 'image');
   await chown(join(root, 'etc/hostname'), 1, 2);
@@ -399,10 +427,13 @@ async function fillTree(root: string): Promise<void> {
   execFileSync('setfattr', ['-n', 'user.note', '-v', 'kept', join(root, 'etc/hostname')]);
 }
 
-async function manifestOf(root: string): Promise<string[]> {
+/** Everything a copy can lose, line by line. */
+export async function manifestOf(root: string): Promise<string[]> {
   const lines: string[] = [];
   for (const entry of (await readdir(root, { recursive: true })).sort()) {
-    const { mode, uid, gid, size, nlink, blocks } = await lstat(join(root, entry));
+    const found = await lstat(join(root, entry));
+    const { mode, uid, gid, nlink, blocks } = found;
+    const size = found.isDirectory() ? 0 : found.size; // a folder's is the file system's own affair
     lines.push([entry, mode.toString(8), uid, gid, size, nlink, size > 0 && blocks === 0 ? 'sparse' : ''].join(' '));
   }
   const note = execFileSync('getfattr', [
