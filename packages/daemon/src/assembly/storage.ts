@@ -129,5 +129,5 @@ function customVolumes(
   };
 }
 
-const copyOrMirror: CopyTree = (source, target, { mirror, signal }) =>
-  mirror ? mirrorTree(source, target, signal) : copyTree(source, target, { signal });
+const copyOrMirror: CopyTree = (source, target, { mirror, signal, onBytes }) =>
+  mirror ? mirrorTree(source, target, signal, onBytes) : copyTree(source, target, { signal, onBytes });

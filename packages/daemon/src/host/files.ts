@@ -2,7 +2,7 @@ import { close, constants, fstat } from 'node:fs';
 import { chmod, type FileHandle, mkdir, open, readdir, rename, stat, statfs } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { promisify } from 'node:util';
-import { run } from './run.ts';
+import { run, type RunOptions } from './run.ts';
 import { runStream, type RunStreamOptions } from './run-stream.ts';
 import {
   AT_FDCWD,
@@ -284,6 +284,8 @@ export interface CopyTreeOptions {
    */
   readonly live?: boolean;
   readonly signal?: AbortSignal | undefined;
+  /** Told some times a second how many bytes were read. */
+  readonly onBytes?: ((bytes: number) => void) | undefined;
 }
 
 const DAY = 24 * 3_600_000;
@@ -294,7 +296,7 @@ const DAY = 24 * 3_600_000;
  */
 export async function copyTree(source: string, target: string, options: CopyTreeOptions = {}): Promise<void> {
   await mkdir(target, { recursive: true });
-  const limits = { timeout: DAY, ...(options.signal === undefined ? {} : { signal: options.signal }) };
+  const limits = limitsOf(options);
   if (options.live === true) {
     await copyLive(source, target, limits);
     return;
@@ -320,27 +322,37 @@ async function copyLive(source: string, target: string, limits: RunStreamOptions
     cwd: source,
     ok: [0, 1], // 1: a file changed or vanished while it was read
     stdout: async (stdin) => {
-      await runStream('tar', unpack, { ...limits, cwd: target, stdin });
+      const { onRead: _, ...others } = limits;
+      await runStream('tar', unpack, { ...others, cwd: target, stdin });
     },
   });
 }
 
 /** Makes folder `target` hold what `source` holds, copying only what differs. Nobody may change the source meanwhile. */
-export async function mirrorTree(source: string, target: string, signal?: AbortSignal): Promise<void> {
+export async function mirrorTree(
+  source: string,
+  target: string,
+  signal?: AbortSignal,
+  onBytes?: (bytes: number) => void,
+): Promise<void> {
   // The size and the whole second of a file are not enough to call it unchanged.
   const args = ['-aHAXS', '--modify-window=-1', '--numeric-ids', '--devices', '--delete', '--one-file-system'];
-  await run('rsync', [...args, '--', `${source}/`, target], {
-    timeout: DAY,
-    ...(signal === undefined ? {} : { signal }),
-  });
+  await run('rsync', [...args, '--', `${source}/`, target], limitsOf({ signal, onBytes }));
 }
 
 /** One regular file with its holes, sharing blocks where the file system can. */
 export async function copyFile(
   source: string,
   target: string,
-  options: Pick<CopyTreeOptions, 'signal'> = {},
+  options: Pick<CopyTreeOptions, 'signal' | 'onBytes'> = {},
 ): Promise<void> {
-  const limits = { timeout: DAY, ...(options.signal === undefined ? {} : { signal: options.signal }) };
-  await run('cp', ['-a', '--reflink=auto', '--sparse=always', '-T', '--', source, target], limits);
+  await run('cp', ['-a', '--reflink=auto', '--sparse=always', '-T', '--', source, target], limitsOf(options));
+}
+
+function limitsOf({ signal, onBytes }: Pick<CopyTreeOptions, 'signal' | 'onBytes'>): RunOptions {
+  return {
+    timeout: DAY,
+    ...(signal === undefined ? {} : { signal }),
+    ...(onBytes === undefined ? {} : { onRead: onBytes }),
+  };
 }

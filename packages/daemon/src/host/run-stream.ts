@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { COMMAND_ENVIRONMENT, CommandError } from './run.ts';
+import { COMMAND_ENVIRONMENT, CommandError, watchReads } from './run.ts';
 
 export interface RunStreamOptions {
   readonly signal?: AbortSignal;
@@ -11,6 +11,8 @@ export interface RunStreamOptions {
   /** Exit codes that are not failures; default [0]. */
   readonly ok?: readonly number[];
   readonly stdin?: Readable;
+  /** Told some times a second how many bytes the process has read; nothing where the kernel does not count them. */
+  readonly onRead?: (bytes: number) => void;
   /** Receives the output; an error it throws kills the command and is the one thrown. */
   readonly stdout?: Writable | ((output: Readable) => Promise<void>);
 }
@@ -36,6 +38,7 @@ export async function runStream(
     killSignal: 'SIGKILL',
     timeout: options.timeout ?? HOUR,
   });
+  using _watch = watchReads(child.pid, options.onRead);
   const ended = new Promise<number>((resolve, reject) => {
     child.once('error', reject);
     child.once('close', (code) => resolve(code ?? 137));

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 
 export interface RunOptions {
@@ -11,6 +12,8 @@ export interface RunOptions {
   readonly cwd?: string;
   /** Exit codes that are not failures; default [0]. */
   readonly ok?: readonly number[];
+  /** Told some times a second how many bytes the process has read; nothing where the kernel does not count them. */
+  readonly onRead?: (bytes: number) => void;
 }
 
 export interface RunResult {
@@ -68,9 +71,26 @@ export async function run(command: string, args: readonly string[], options: Run
     child.stdin?.on('error', () => undefined); // the command may exit before it read everything
     child.stdin?.end(options.input);
   }
+  using _watch = watchReads(child.pid, options.onRead);
   const [code, stdout, stderr] = await Promise.all([ended, collect(child.stdout), collect(child.stderr)]);
   if (!(options.ok ?? [0]).includes(code)) throw new CommandError(command, args, { code, stderr });
   return { code, stdout, stderr };
+}
+
+const READS_EVERY = 100;
+
+/** Calls `onRead` while the process runs, until it is disposed of. */
+export function watchReads(pid: number | undefined, onRead: RunOptions['onRead']): Disposable | undefined {
+  if (onRead === undefined || pid === undefined) return undefined;
+  let last = 0;
+  const look = async (): Promise<void> => {
+    const text = await readFile(`/proc/${pid}/io`, 'utf8').catch(() => '');
+    const bytes = Number(/^rchar: (\d+)$/m.exec(text)?.[1] ?? 0);
+    if (bytes > last) onRead((last = bytes));
+  };
+  const timer = setInterval(() => void look(), READS_EVERY);
+  timer.unref();
+  return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 
 async function collect(stream: Readable | null): Promise<string> {

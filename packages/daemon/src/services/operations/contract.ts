@@ -10,10 +10,18 @@ export interface OperationContext {
   readonly signal: AbortSignal;
   /** Merges into the record's metadata and sends an operation event (at most ~10 a second reach the wire). */
   update(metadata: Readonly<Record<string, unknown>>): void;
-  /** LXD's progress keys: `<stage>_progress` text, and the structured `progress` object. */
+  /**
+   * LXD's progress keys: `<stage>_progress` text, which begins with `label` when there is one, and the structured
+   * `progress` object. The speed of bytes is that since the stage began, unless it is given.
+   */
   progress(
     stage: string,
-    progress: { readonly bytes?: number; readonly percent?: number; readonly bytesPerSecond?: number },
+    progress: {
+      readonly bytes?: number;
+      readonly percent?: number;
+      readonly bytesPerSecond?: number;
+      readonly label?: string;
+    },
   ): void;
 }
 

@@ -2,7 +2,7 @@ import { statusCodes, statusText } from '@keelson/api';
 import { timestamp, type Clock } from '../../core/clock.ts';
 import { isKeelsonError } from '../../core/errors.ts';
 import type { OperationContext, OperationRecord, OperationSpec } from './contract.ts';
-import { progressMetadata } from './progress.ts';
+import { type Progress, progressMetadata } from './progress.ts';
 
 /** Shortest time between two metadata events of one operation, milliseconds. */
 const updateInterval = 100;
@@ -35,6 +35,8 @@ export class Operation {
   #err = '';
   #record: OperationRecord | undefined;
   #timer: NodeJS.Timeout | undefined;
+  /** When each stage was first heard of. */
+  readonly #stages = new Map<string, number>();
   #lastUpdate = -Infinity;
 
   constructor(options: OperationOptions) {
@@ -112,7 +114,7 @@ export class Operation {
       id: this.id,
       signal: this.#abort.signal,
       update: (metadata) => this.#update(metadata),
-      progress: (stage, progress) => this.#update(progressMetadata(stage, progress)),
+      progress: (stage, progress) => this.#update(progressMetadata(stage, this.#withSpeed(stage, progress))),
     };
     this.#abort.signal.throwIfAborted();
     const last = await this.spec.run(context);
@@ -122,6 +124,14 @@ export class Operation {
   /** A token has no other work than to wait for its end. */
   #cancelledToken(): boolean {
     return this.spec.class === 'token' && this.#status === statusCodes.Cancelling;
+  }
+
+  #withSpeed(stage: string, progress: Progress): Progress {
+    const began = this.#stages.get(stage);
+    if (began === undefined) this.#stages.set(stage, performance.now());
+    if (progress.bytes === undefined || progress.bytesPerSecond !== undefined || began === undefined) return progress;
+    const seconds = (performance.now() - began) / 1000;
+    return seconds > 0 ? { ...progress, bytesPerSecond: progress.bytes / seconds } : progress;
   }
 
   #update(metadata: Metadata): void {

@@ -3,6 +3,8 @@ export interface Progress {
   readonly bytes?: number;
   readonly percent?: number;
   readonly bytesPerSecond?: number;
+  /** What the stage is about, such as a volume's name. */
+  readonly label?: string;
 }
 
 /** Words LXD puts before the numbers of a stage. */
@@ -16,7 +18,8 @@ const labels: Readonly<Record<string, string>> = {
 export function progressMetadata(stage: string, progress: Progress): Record<string, unknown> {
   const amount = progress.percent === undefined ? amountOf(progress.bytes) : `${Math.floor(progress.percent)}%`;
   const speed = progress.bytesPerSecond === undefined ? '' : ` (${formatBytes(progress.bytesPerSecond)}/s)`;
-  const label = labels[stage] === undefined ? '' : `${labels[stage]}: `;
+  const words = progress.label ?? labels[stage];
+  const label = words === undefined ? '' : `${words}: `;
   return {
     [`${stage}_progress`]: `${label}${amount}${speed}`.trim(),
     progress: {

@@ -11,7 +11,11 @@ export interface VolumeArchiver {
       readonly index: string;
       readonly parts: readonly { readonly name: string; readonly source: string; readonly block: boolean }[];
     },
-    options: { readonly compression: string; readonly signal?: AbortSignal },
+    options: {
+      readonly compression: string;
+      readonly signal?: AbortSignal;
+      readonly onBytes?: (bytes: number) => void;
+    },
   ): Promise<void>;
   receive(content: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<IncomingBackup>;
   receiveFile(

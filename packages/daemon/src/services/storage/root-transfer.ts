@@ -12,7 +12,12 @@ import type {
 export type CopyTree = (
   source: string,
   target: string,
-  options: { readonly mirror: boolean; readonly signal?: AbortSignal | undefined },
+  options: {
+    readonly mirror: boolean;
+    readonly signal?: AbortSignal | undefined;
+    /** Bytes read so far. */
+    readonly onBytes?: ((bytes: number) => void) | undefined;
+  },
 ) => Promise<void>;
 
 export interface RootTransferOptions {
@@ -84,9 +89,17 @@ export class RootTransfer {
     }
   }
 
-  #copy(source: string, target: string, mirror: boolean, { signal }: ProgressOptions): Promise<void> {
-    return this.#options.copyTree(source, target, { mirror, signal });
+  #copy(source: string, target: string, mirror: boolean, { signal, onProgress }: ProgressOptions): Promise<void> {
+    return this.#options.copyTree(source, target, { mirror, signal, onBytes: bytesOf(onProgress) });
   }
+}
+
+/** Progress of a copy of files, under LXD's name for it. */
+export function bytesOf(
+  onProgress: ProgressOptions['onProgress'],
+  stage = 'fs',
+): ((bytes: number) => void) | undefined {
+  return onProgress === undefined ? undefined : (bytes) => onProgress({ stage, bytes });
 }
 
 /** Snapshots that a copy makes for itself; a user's cannot start so. */

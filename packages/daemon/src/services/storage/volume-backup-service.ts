@@ -7,7 +7,7 @@ import type { RecordList } from '../../core/record-list.ts';
 import type { RootOptions } from '../../drivers/storage/contract.ts';
 import type { StorageVolumeBackupRecord, StorageVolumeRecord } from '../../state/records/storage.ts';
 import { nextSnapshotName } from '../instances/plan/snapshot-names.ts';
-import type { OperationSpec, StartedOperation } from '../operations/contract.ts';
+import type { OperationContext, OperationSpec, StartedOperation } from '../operations/contract.ts';
 import type { VolumeBackupFiles } from './backup-files.ts';
 import type { ChangeOptions, StorageVolumeBackups, VolumeAddress } from './contract.ts';
 import type { VolumeContext } from './volume-context.ts';
@@ -89,8 +89,8 @@ export class VolumeBackupService implements StorageVolumeBackups {
     };
     // Clients take the backup's name from this path.
     const resources = { backups: [`/1.0/backups/${encodeURIComponent(name)}`], storage_volumes: [volumeUrl(volume)] };
-    return this.#start(volume, { description: 'Creating custom volume backup', resources }, async ({ signal }) => {
-      await this.#make(volume, record, signal);
+    return this.#start(volume, { description: 'Creating custom volume backup', resources }, async (operation) => {
+      await this.#make(volume, record, operation);
       this.#announce('created', record, options);
     });
   }
@@ -141,7 +141,11 @@ export class VolumeBackupService implements StorageVolumeBackups {
     return opened;
   }
 
-  async #make(volume: StorageVolumeRecord, record: StorageVolumeBackupRecord, signal: AbortSignal): Promise<void> {
+  async #make(
+    volume: StorageVolumeRecord,
+    record: StorageVolumeBackupRecord,
+    { signal, progress }: OperationContext,
+  ): Promise<void> {
     const { intents, backups, live } = this.#context.deps;
     if (backups.get(idOf(record)) !== undefined) {
       throw errors.conflict(`Create volume backup: Backup "${volume.name}/${record.name}" already exists`);
@@ -161,7 +165,8 @@ export class VolumeBackupService implements StorageVolumeBackups {
         parts.push({ name: `backup/volume-snapshots/${name}${end}`, source: path, block });
       }
       parts.push({ name: `backup/volume${end}`, source: await pool.volumes.mount(ref, volume), block });
-      const options = { compression: record.compressionAlgorithm, signal };
+      const onBytes = (bytes: number): void => progress('create_backup', { bytes });
+      const options = { compression: record.compressionAlgorithm, signal, onBytes };
       await this.#files.write(record, { index, parts }, options);
       await intents.end(intent, [backups.put(idOf(record), record)]);
     } catch (error) {

@@ -9,13 +9,13 @@ import type {
   VolumeOptions,
   VolumeRef,
 } from '../../drivers/storage/contract.ts';
-import { type CopyTree, TEMPORARY_PREFIX } from './root-transfer.ts';
+import { bytesOf, type CopyTree, TEMPORARY_PREFIX } from './root-transfer.ts';
 
 /** One file with its holes. */
 export type CopyFile = (
   source: string,
   target: string,
-  options: { readonly signal?: AbortSignal | undefined },
+  options: { readonly signal?: AbortSignal | undefined; readonly onBytes?: ((bytes: number) => void) | undefined },
 ) => Promise<void>;
 
 export interface VolumeCopy {
@@ -98,20 +98,23 @@ export class VolumeCopier {
   }
 
   async #create(path: string, { to, target }: VolumeCopy, options: ProgressOptions & VolumeOptions): Promise<void> {
-    const { signal, config = {} } = options;
+    const { signal, onProgress, config = {} } = options;
     if (target.contentType === 'filesystem') {
-      const fill = (folder: string) => this.#copyTree(path, folder, { mirror: false, signal });
+      const fill = (folder: string) =>
+        this.#copyTree(path, folder, { mirror: false, signal, onBytes: bytesOf(onProgress) });
       await to.volumes.createFilled(target, fill, { config });
       return;
     }
     await to.volumes.create(target, { config });
-    await this.#copyFile(path, await to.volumes.mount(target, { config }), { signal });
+    const onBytes = bytesOf(onProgress, 'block');
+    await this.#copyFile(path, await to.volumes.mount(target, { config }), { signal, onBytes });
   }
 
   async #mirror(path: string, { to, target }: VolumeCopy, options: ProgressOptions & VolumeOptions): Promise<void> {
-    const { signal, config = {} } = options;
+    const { signal, onProgress, config = {} } = options;
     const into = await to.volumes.mount(target, { config });
-    if (target.contentType === 'filesystem') await this.#copyTree(path, into, { mirror: true, signal });
-    else await this.#copyFile(path, into, { signal });
+    if (target.contentType === 'filesystem') {
+      await this.#copyTree(path, into, { mirror: true, signal, onBytes: bytesOf(onProgress) });
+    } else await this.#copyFile(path, into, { signal, onBytes: bytesOf(onProgress, 'block') });
   }
 }

@@ -2,7 +2,7 @@ import { parseSize } from '@keelson/api';
 import type { StorageVolumePut, StorageVolumesPost, StorageVolumeSource } from '@keelson/api';
 import { timestamp } from '../../core/clock.ts';
 import { errors } from '../../core/errors.ts';
-import type { SnapshotRef, VolumeRef } from '../../drivers/storage/contract.ts';
+import type { ProgressOptions, SnapshotRef, VolumeRef } from '../../drivers/storage/contract.ts';
 import type { ContentType, StorageVolumeRecord, StorageVolumeSnapshotRecord } from '../../state/records/storage.ts';
 import type { Write } from '../../state/store.ts';
 import type { OperationContext, StartedOperation } from '../operations/contract.ts';
@@ -10,7 +10,7 @@ import type { ChangeOptions, VolumeAddress } from './contract.ts';
 import { keysOf, volumeDefaults } from './volume-config.ts';
 import { cleanConfig, type VolumeContext } from './volume-context.ts';
 import type { VolumeCopier } from './volume-copier.ts';
-import { snapshotId, type VolumeId, volumeId, volumeUrl } from './volume-names.ts';
+import { refOf, snapshotId, type VolumeId, volumeId, volumeUrl } from './volume-names.ts';
 
 const DEFAULT_BLOCK_SIZE = 10 * 1024 ** 3;
 
@@ -94,7 +94,7 @@ export class VolumeCreator {
       const names = plan.snapshots.map(({ name }) => name);
       const live = this.#context.isRunning(plan.source);
       const { config } = record;
-      const how = { signal: operation.signal, live, config };
+      const how = { ...progressOf(operation, plan.source), live, config };
       await this.#copier.copy({ from, source, to, target, snapshots: names }, how);
       const size = sizeOf(record);
       if (size !== undefined && record.contentType === 'filesystem') await to.quota?.set(target, size, { config });
@@ -185,7 +185,7 @@ export class VolumeCreator {
     return this.draft(address, { config, description, contentType: plan.source.contentType });
   }
 
-  async #refresh(target: VolumeId, plan: CopyPlan, { signal }: OperationContext): Promise<void> {
+  async #refresh(target: VolumeId, plan: CopyPlan, operation: OperationContext): Promise<void> {
     const { snapshots, ledger } = this.#context.deps;
     const record = this.#context.require(target);
     if (record.contentType !== plan.source.contentType)
@@ -201,7 +201,7 @@ export class VolumeCreator {
     const source = plan.snapshot === undefined ? sourceRef : { ...sourceRef, snapshot: plan.snapshot };
     await this.#copier.refresh(
       { from, source, to, target: ref, snapshots: wanted.map(({ name }) => name) },
-      { signal, config: record.config },
+      { ...progressOf(operation, plan.source), config: record.config },
     );
     const added = wanted.map((one) => ({ ...one, pool: target.pool, project: target.project, volume: target.name }));
     await ledger.transact(
@@ -223,6 +223,15 @@ export class VolumeCreator {
 
 interface VolumeRecordIntent {
   readonly record: StorageVolumeRecord;
+}
+
+/** Progress of a copy as LXD shows it: `fs_progress: default_v: 37.55MB (37.50MB/s)`. */
+function progressOf(
+  { signal, progress }: Pick<OperationContext, 'signal' | 'progress'>,
+  source: StorageVolumeRecord,
+): Required<ProgressOptions> {
+  const label = refOf(source).name;
+  return { signal, onProgress: ({ stage, ...done }) => progress(stage, { ...done, label }) };
 }
 
 /** @throws bad-request with LXD's text. */

@@ -149,10 +149,9 @@ export class FolderVolumes implements Volumes {
     return volume.contentType === 'filesystem' || volume.type === 'image' ? folder : join(folder, contentFile(volume));
   }
 
-  async #copyFolder(source: string, target: string, options: CopyOptions): Promise<void> {
-    await this.#fill(target, (folder) =>
-      copyTree(source, folder, { signal: options.signal, live: options.live ?? false }),
-    );
+  async #copyFolder(source: string, target: string, { signal, onProgress, live = false }: CopyOptions): Promise<void> {
+    const onBytes = (bytes: number): void => onProgress?.({ stage: 'fs', bytes });
+    await this.#fill(target, (folder) => copyTree(source, folder, { signal, live, onBytes }));
   }
 
   async #make(volume: VolumeRef, fill: (path: string) => Promise<void>): Promise<void> {
