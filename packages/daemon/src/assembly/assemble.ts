@@ -44,6 +44,8 @@ export interface DaemonOptions {
   readonly events?: EventService;
   readonly clock?: Clock;
   readonly ids?: Ids;
+  /** Where the configurations of Ceph clusters are; default `/etc/ceph`. */
+  readonly cephFolder?: string | undefined;
 }
 
 /** The daemon, built; `start` makes it answer, dispose takes it down in reverse. Instances and networks stay up. */
@@ -90,7 +92,8 @@ export async function assemble(options: DaemonOptions): Promise<Daemon> {
   for (const one of drivers.all()) stack.defer(() => one.dispose());
   const driver = drivers.get('container');
   const { guard } = projects;
-  const storageNeeds = { images: images.forInstances, guests: driver, config: server.config, guard };
+  const { cephFolder } = options;
+  const storageNeeds = { images: images.forInstances, guests: driver, config: server.config, guard, cephFolder };
   const storage = storageVertical(base, storageNeeds, stack);
   late.imageVolumes = storage.imageVolumes;
   const instances = await instancesVertical(

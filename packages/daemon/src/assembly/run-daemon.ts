@@ -56,6 +56,7 @@ export async function runDaemon(options: RunOptions, stop: AbortSignal): Promise
     events,
     clock,
     ...(socketGid === undefined ? {} : { socketGid }),
+    cephFolder: options.environment['KEELSON_CEPH_DIR'],
   });
   try {
     await daemon.start();

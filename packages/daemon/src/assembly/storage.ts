@@ -43,6 +43,8 @@ export interface StorageNeeds {
   /** Server keys in force. */
   readonly config: { value(key: string): string };
   readonly guard: VolumeDeps['guard'];
+  /** Where the configurations of Ceph clusters are. */
+  readonly cephFolder: string | undefined;
 }
 
 /** Pools and volumes. */
@@ -50,7 +52,7 @@ export function storageVertical(base: Foundations, needs: StorageNeeds, stack: A
   const { ledger, log, clock, ids, paths, events, intents, operations } = base;
   const { storagePools: pools, storageVolumes: volumes, storageVolumeSnapshots: snapshots } = base.records;
   const { instances, instanceSnapshots, profiles, projects, images } = base.records;
-  const drivers = stack.use(new StorageDrivers(log));
+  const drivers = stack.use(new StorageDrivers(log, { cephFolder: needs.cephFolder }));
   const live = new LivePools({ pools, volumes, drivers, paths, log });
   const usage = new StorageUsage({
     instances,
