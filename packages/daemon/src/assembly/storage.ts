@@ -2,7 +2,7 @@ import { instanceKey } from '../core/paths.ts';
 import type { InstanceDriver } from '../drivers/instance/contract.ts';
 import { StorageDrivers } from '../drivers/storage/registry.ts';
 import { VolumeArchives } from '../host/archives/volume-archive.ts';
-import { copyFile, copyTree, mirrorTree } from '../host/files.ts';
+import { copyFile, copyTree, mirrorTree, mirrorTreeExactly } from '../host/files.ts';
 import { storagePoolRoutes } from '../http/routes/storage-pools.ts';
 import { storageVolumeBackupRoutes } from '../http/routes/storage-volume-backups.ts';
 import { storageVolumeSnapshotRoutes } from '../http/routes/storage-volume-snapshots.ts';
@@ -131,5 +131,7 @@ function customVolumes(
   };
 }
 
-const copyOrMirror: CopyTree = (source, target, { mirror, signal, onBytes }) =>
-  mirror ? mirrorTree(source, target, signal, onBytes) : copyTree(source, target, { signal, onBytes });
+const copyOrMirror: CopyTree = (source, target, { mirror, exact = false, signal, onBytes }) => {
+  if (!mirror) return copyTree(source, target, { signal, onBytes });
+  return exact ? mirrorTreeExactly(source, target, signal) : mirrorTree(source, target, signal, onBytes);
+};

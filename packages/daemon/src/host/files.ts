@@ -340,6 +340,15 @@ export async function mirrorTree(
   await run('rsync', [...args, '--', `${source}/`, target], limitsOf({ signal, onBytes }));
 }
 
+/** As `mirrorTree`, but contents are compared also where size and time are the same. */
+export async function mirrorTreeExactly(source: string, target: string, signal?: AbortSignal): Promise<void> {
+  const args = ['-aHAXS', '--checksum', '--numeric-ids', '--devices', '--delete', '--one-file-system'];
+  await run('rsync', [...args, '--', `${source}/`, target], {
+    timeout: DAY,
+    ...(signal === undefined ? {} : { signal }),
+  });
+}
+
 /** One regular file with its holes, sharing blocks where the file system can. */
 export async function copyFile(
   source: string,

@@ -1,13 +1,14 @@
 import { createReadStream, createWriteStream } from 'node:fs';
 import { chmod, chown, lstat, mkdir, mkdtemp, open, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { PassThrough, type Readable, Writable } from 'node:stream';
+import { PassThrough, type Readable, Transform, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { pack } from 'tar-stream';
 import { errors } from '../../core/errors.ts';
 import { CommandError } from '../run.ts';
 import { runStream } from '../run-stream.ts';
 import { catTar, compressCommand, extractTar, listTar, packCommand, packTar, type TarFile } from '../tools/tar.ts';
+import { digHoles } from '../tools/fallocate.ts';
 import { displayName, parseTarLine } from './entries.ts';
 import { formatOfFile, type TarCompression } from './format.ts';
 
@@ -20,6 +21,8 @@ export interface VolumeArchivePart {
   readonly block: boolean;
   /** Content of a small file, instead of what is at `source`. */
   readonly text?: string;
+  /** Content whose length is not known before its end, instead of what is at `source`. */
+  readonly open?: () => Promise<Readable>;
   /** Host ids in the folder that stand for guest ids from 0; the members then carry guest ids. */
   readonly idRange?: { readonly base: number; readonly size: number } | undefined;
 }
@@ -27,10 +30,27 @@ export interface VolumeArchivePart {
 /** Two blocks of zeros, which end a tar. */
 const END_LENGTH = 1024;
 const MIB = 1024 ** 2;
+const DAY = 24 * 3_600_000;
 const MAX_ENTRIES = 2_000_000;
 const INDEX = 'backup/index.yaml';
-const CONTAINER_ROOT = 'backup/container/rootfs';
+/** Folders that everything else of a backup stands in. */
+const FRAME =
+  /^backup(\/(container(\/rootfs|\/templates)?|volume|(volume-)?snapshots|snapshots\/[^/]+\/(rootfs|templates)))?$/;
+/** null, zero, full, random, urandom, the terminals, fuse, tun; and 0,0, with which overlays hide files. */
+const DEVICE = /^character (?:0,0|1,(?:3|5|7|8|9)|4,\d+|5,(?:0|1|2)|1[34]\d,\d+|10,200|10,229)$/;
 const codecs: readonly TarCompression[] = ['gzip', 'bzip2', 'lzma', 'xz', 'zstd'];
+
+export interface ArchiveContent {
+  readonly index: string;
+  readonly parts: readonly VolumeArchivePart[];
+}
+
+export interface WriteOptions {
+  readonly compression: string;
+  readonly signal?: AbortSignal;
+  /** Bytes of the file so far. */
+  readonly onBytes?: (bytes: number) => void;
+}
 
 /** Makes and reads the tarballs of volume backups, in the layout that LXD reads and writes. */
 export class VolumeArchives {
@@ -41,27 +61,23 @@ export class VolumeArchives {
   }
 
   /** Writes the whole file or none. `compression` is `none` or one that `compressCommand` knows. @throws bad-request. */
-  async write(
-    target: string,
-    content: { readonly index: string; readonly parts: readonly VolumeArchivePart[] },
-    options: { readonly compression: string; readonly signal?: AbortSignal },
-  ): Promise<void> {
+  async write(target: string, content: ArchiveContent, options: WriteOptions): Promise<void> {
     const codec = codecs.find((known) => known === options.compression);
     if (options.compression !== 'none' && codec === undefined)
       throw errors.badRequest(`Invalid compression algorithm "${options.compression}"`);
     await mkdir(dirname(target), { recursive: true, mode: 0o700 });
     const partial = `${target}.part`;
+    const { signal, onBytes } = options;
     try {
       const out = createWriteStream(partial, { mode: 0o600, flush: true });
-      const tar = tarOf(content.index, content.parts, options.signal);
-      if (codec === undefined || codec === 'none') await pipeline(tar, out);
+      const counted = counter(onBytes);
+      const tar = tarOf(content, this.#scratch, signal);
+      const flow = signal === undefined ? {} : { signal };
+      if (codec === undefined || codec === 'none') await pipeline(tar, counted, out, flow);
       else {
         const [command, args] = compressCommand(codec);
-        await runStream(command, args, {
-          stdin: tar,
-          stdout: out,
-          ...(options.signal === undefined ? {} : { signal: options.signal }),
-        });
+        const stdout = (output: Readable): Promise<void> => pipeline(output, counted, out, flow);
+        await runStream(command, args, { stdin: tar, stdout, timeout: DAY, ...flow });
         if (tar.errored !== null) throw tar.errored;
       }
       await rename(partial, target);
@@ -113,6 +129,7 @@ export class VolumeArchives {
     await rename(from, to);
   }
 
+  /** What a killed daemon left half written goes too. */
   async moveFolder(from: string, to: string): Promise<void> {
     if ((await stat(from).catch(() => undefined)) === undefined) return;
     // Empty: what is left when the last backup of a volume of that name went.
@@ -121,7 +138,7 @@ export class VolumeArchives {
   }
 
   async remove(path: string): Promise<void> {
-    await rm(path, { force: true });
+    for (const one of [path, `${path}.part`]) await rm(one, { force: true });
   }
 }
 
@@ -130,9 +147,22 @@ export class ReceivedBackup implements AsyncDisposable {
   readonly #folder: string;
   readonly #tar: TarFile;
 
-  private constructor(folder: string, tar: TarFile) {
+  /** Plain files next to the volumes' folders: streams and block images. */
+  readonly #files: ReadonlySet<string>;
+  /** Whether it holds devices 0,0, with which overlays hide files. */
+  readonly whiteouts: boolean;
+  /** Large files inside volumes, as the archive names them. */
+  readonly #large: readonly string[];
+  readonly #acls: 'text' | 'attributes';
+
+  private constructor(folder: string, tar: TarFile, check: BackupCheck) {
+    const { files, whiteouts, large } = check;
+    this.#large = large;
+    this.#acls = check.textAcls ? 'text' : 'attributes';
     this.#folder = folder;
     this.#tar = tar;
+    this.#files = files;
+    this.whiteouts = whiteouts;
   }
 
   static async check(folder: string, path: string): Promise<ReceivedBackup> {
@@ -147,7 +177,7 @@ export class ReceivedBackup implements AsyncDisposable {
       throw errors.badRequest('The backup is damaged or ends early', error);
     }
     if (!check.hasIndex) throw errors.badRequest('Backup is missing at "backup/index.yaml"');
-    return new ReceivedBackup(folder, tar);
+    return new ReceivedBackup(folder, tar, check);
   }
 
   /** Text of index.yaml. */
@@ -214,9 +244,22 @@ export class ReceivedBackup implements AsyncDisposable {
     const strip = member.split('/').length;
     await this.#reading(
       member,
-      extractTar(this.#tar, target, { members: [member], strip, ...(signal === undefined ? {} : { signal }) }),
+      extractTar(this.#tar, target, {
+        acls: this.#acls,
+        members: [member],
+        strip,
+        ...(signal === undefined ? {} : { signal }),
+      }),
     );
     await this.#reading(member, this.#restoreRoot(member, target));
+    await this.#digHoles(member, target, signal);
+  }
+
+  /** LXD's tarballs do not tell holes: long runs of zeros become some. */
+  async #digHoles(member: string, target: string, signal: AbortSignal | undefined): Promise<void> {
+    for (const name of this.#large) {
+      if (name.startsWith(`${member}/`)) await digHoles(target, name.slice(member.length + 1), signal);
+    }
   }
 
   /** The member itself falls away with its name: its owner and mode become those of `target`. */
@@ -239,6 +282,33 @@ export class ReceivedBackup implements AsyncDisposable {
     const folder = await mkdtemp(join(this.#folder, 'tree-'));
     try {
       await this.extract(member, folder, signal);
+      return await use(folder);
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  }
+
+  /** Content of a file member. @throws bad-request when it is not in the backup. */
+  async open(member: string): Promise<Readable> {
+    if (!this.#files.has(member)) throw errors.badRequest(`The backup lacks "${displayName(member)}"`);
+    const out = new PassThrough({ highWaterMark: 256 * 1024 });
+    catTar(this.#tar, [member], out).catch((error: unknown) =>
+      out.destroy(error instanceof Error ? error : new Error(String(error))),
+    );
+    return out;
+  }
+
+  /** As `withExtracted`; `idRange` as `extractUnshifted` takes it. */
+  async withTree<T>(
+    member: string,
+    idRange: { readonly base: number; readonly size: number } | undefined,
+    use: (folder: string) => Promise<T>,
+    signal?: AbortSignal,
+  ): Promise<T> {
+    if (idRange === undefined) return this.withExtracted(member, use, signal);
+    const folder = await mkdtemp(join(this.#folder, 'guest-'));
+    try {
+      await this.extractUnshifted(member, folder, idRange, signal);
       return await use(folder);
     } finally {
       await rm(folder, { recursive: true, force: true });
@@ -270,14 +340,22 @@ export class ReceivedBackup implements AsyncDisposable {
 /** Refuses what could leave its folder when it is extracted. */
 class BackupCheck {
   hasIndex = false;
+  whiteouts = false;
+  textAcls = false;
+  /** Files that are worth looking for holes in. */
+  readonly large: string[] = [];
+  /** Files at the top of the backup and beside its volumes, as extraction names them. */
+  readonly files = new Set<string>();
   readonly #links = new Set<string>();
   #entries = 0;
 
   add(line: string): void {
     const entry = parseTarLine(line);
     if (entry === undefined) throw errors.badRequest('The backup holds an entry of an unknown kind');
+    if (line[10] === '+') this.textAcls = true;
     const name = entry.name.replace(/^\.\//, '').replace(/\/+$/, '');
     const parts = name.split('/');
+    const volume = volumeOf(parts);
     const refuse = (why: string): never => {
       throw errors.badRequest(`Backup entry "${displayName(entry.name).slice(0, 200)}" ${why}`);
     };
@@ -287,13 +365,19 @@ class BackupCheck {
       if (this.#links.has(parts.slice(0, end).join('/'))) refuse('lies behind a link');
     }
     if (entry.type === 'symlink') {
-      if (parts.length <= 2 || name === CONTAINER_ROOT) refuse('must be a folder or a file');
+      if (parts.length <= volume.length || FRAME.test(name)) refuse('must be a folder or a file');
       this.#links.add(name);
     } else this.#links.delete(name);
+    if (FRAME.test(name) && entry.type !== 'directory') refuse('must be a folder');
     if (entry.type === 'hardlink') {
       const target = (entry.link ?? '').replace(/^\.\//, '').split('/');
-      if (target[0] !== 'backup' || target[1] !== parts[1] || target.includes('..')) refuse('links outside its volume');
+      if (target.includes('..') || !volume.every((part, at) => target[at] === part)) refuse('links outside its volume');
     }
+    if (entry.device === '0,0') this.whiteouts = true;
+    if ((entry.type === 'character' || entry.type === 'block') && !DEVICE.test(`${entry.type} ${entry.device ?? ''}`))
+      refuse(`is a device (${entry.device ?? ''}) that a backup may not bring`);
+    if (entry.type === 'file' && parts.length <= 3) this.files.add(name);
+    else if (entry.type === 'file' && entry.size >= MIB) this.large.push(name);
     if (name === INDEX) {
       if (entry.type !== 'file' || entry.size > MIB) refuse('is not a small file');
       this.hasIndex = true;
@@ -301,21 +385,63 @@ class BackupCheck {
   }
 }
 
+/** The part of a member's path that names its volume or snapshot: `backup/container`, `backup/snapshots/<name>`. */
+function volumeOf(parts: readonly string[]): readonly string[] {
+  return parts.slice(0, parts[1] === 'snapshots' || parts[1] === 'volume-snapshots' ? 3 : 2);
+}
+
+/** Passes bytes on and tells their number, at most a few times a second. */
+function counter(onBytes: ((bytes: number) => void) | undefined): Transform {
+  let bytes = 0;
+  let told = 0;
+  return new Transform({
+    highWaterMark: 256 * 1024,
+    transform(chunk: Buffer, _encoding, done) {
+      bytes += chunk.length;
+      if (onBytes !== undefined && bytes - told >= 4 * MIB) {
+        told = bytes;
+        onBytes(bytes);
+      }
+      done(null, chunk);
+    },
+  });
+}
+
 /** index.yaml, then the parts in order. */
-function tarOf(index: string, parts: readonly VolumeArchivePart[], signal: AbortSignal | undefined): PassThrough {
+function tarOf(content: ArchiveContent, scratch: string, signal: AbortSignal | undefined): PassThrough {
   const out = new PassThrough({ highWaterMark: 256 * 1024 });
   const work = async (): Promise<void> => {
-    await append(out, packMember({ name: INDEX, mode: 0o644 }, index), false);
-    for (const [position, part] of parts.entries()) {
-      const last = position === parts.length - 1;
+    await append(out, packMember({ name: INDEX, mode: 0o644 }, content.index), false);
+    for (const [position, part] of content.parts.entries()) {
+      const last = position === content.parts.length - 1;
       if (part.text !== undefined) await append(out, packMember({ name: part.name, mode: 0o600 }, part.text), last);
-      else if (part.block) await append(out, packBlock(part, (await stat(part.source)).size), last);
+      else if (part.open !== undefined)
+        await spooled(part.open, scratch, (source) => packed({ ...part, source }, last));
+      else if (part.block) await packed(part, last);
       else await packFolder(part, last, signal, (output) => append(out, output as AsyncIterable<Buffer>, last));
     }
     out.end();
   };
+  const packed = async (part: VolumeArchivePart, last: boolean): Promise<void> =>
+    append(out, packBlock(part, (await stat(part.source)).size), last);
   work().catch((error: unknown) => out.destroy(error instanceof Error ? error : new Error(String(error))));
   return out;
+}
+
+/** A tar tells the length of a member before its content: a stream is written to disk first. */
+async function spooled(
+  open: () => Promise<Readable>,
+  scratch: string,
+  use: (path: string) => Promise<void>,
+): Promise<void> {
+  const folder = await mkdtemp(join(scratch, 'backup-part-'));
+  try {
+    const path = join(folder, 'content');
+    await pipeline(await open(), createWriteStream(path, { mode: 0o600 }));
+    await use(path);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
 }
 
 function packMember(header: { name: string; mode: number }, text: string): AsyncIterable<Buffer> {
@@ -343,7 +469,8 @@ async function packFolder(
 ): Promise<void> {
   const prefix = part.name.replace(/[\\&,;]/g, '\\$&');
   // Of a part in the middle exactly two blocks are cut off at its end.
-  const [command, args] = packCommand(prefix, part.idRange, last ? [] : ['--blocking-factor=1']);
+  const acls = '--xattrs-include=system.posix_acl_*'; // the form that LXD reads
+  const [command, args] = packCommand(prefix, part.idRange, [acls, ...(last ? [] : ['--blocking-factor=1'])]);
   await runStream(command, args, {
     cwd: part.source,
     stdout: sink,

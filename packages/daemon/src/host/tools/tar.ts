@@ -27,11 +27,11 @@ function reading(tar: TarFile, action: readonly string[]): string[] {
 }
 
 /**
- * Lists every member as a line for `parseTarLine`. The program that lists is the one that extracts, so both see
+ * Lists every member as a line for `parseTarLine`; a `+` behind the mode tells an ACL that is a text. The program that lists is the one that extracts, so both see
  * the same names. @throws CommandError when the archive is damaged or ends early, what `onLine` throws.
  */
 export async function listTar(tar: TarFile, onLine: (line: string) => void, signal?: AbortSignal): Promise<void> {
-  const format = ['--quoting-style=c', '--full-time', '--absolute-names', '--verbose'];
+  const format = ['--quoting-style=c', '--acls', '--full-time', '--absolute-names', '--verbose'];
   await runStream('prlimit', [...reading(tar, ['--list']), ...format], {
     stdout: (output) => eachLine(output, MAX_LINE, onLine),
     ...(signal === undefined ? {} : { signal }),
@@ -47,6 +47,8 @@ export async function catTar(tar: TarFile, names: readonly string[], sink: Writa
 export interface ExtractTarOptions {
   /** Only these members and what is below them; default all. */
   readonly members?: readonly string[];
+  /** How the archive holds ACLs; default `text`, as `tar --acls` does. LXD's tarballs have them as attributes. */
+  readonly acls?: 'text' | 'attributes';
   /** Leading path parts to drop. */
   readonly strip?: number;
   readonly signal?: AbortSignal;
@@ -64,7 +66,8 @@ export async function extractTar(tar: TarFile, target: string, options: ExtractT
     '--same-owner',
     '--same-permissions',
     '--delay-directory-restore',
-    '--acls',
+    // With --acls a member without a text loses the ACL that its attributes bring.
+    ...(options.acls === 'attributes' ? ['--xattrs-include=system.posix_acl_*'] : ['--acls']),
     '--xattrs',
     '--xattrs-include=user.*',
     '--xattrs-include=security.capability',
@@ -97,7 +100,6 @@ export function packCommand(
     '--file=-',
     '--format=posix',
     '--numeric-owner',
-    '--acls',
     '--xattrs',
     '--xattrs-include=user.*',
     '--xattrs-include=security.capability',
@@ -117,7 +119,7 @@ export async function packTar(
   options: PackTarOptions,
   sink: (output: Readable) => Promise<void>,
 ): Promise<void> {
-  const [name, args] = packCommand(options.prefix, options.idRange, ['--warning=no-file-ignored']);
+  const [name, args] = packCommand(options.prefix, options.idRange, ['--acls', '--warning=no-file-ignored']);
   // 1: a file changed while it was read, which a running guest does all the time.
   await runStream(name, args, {
     cwd: folder,

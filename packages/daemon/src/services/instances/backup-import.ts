@@ -1,15 +1,20 @@
 import { parse } from 'yaml';
 import { errors } from '../../core/errors.ts';
 import type { InstanceMetadataRecord } from '../../state/records/instance-metadata.ts';
-import type { StartedOperation } from '../operations/contract.ts';
+import type { InstanceRecord, InstanceSnapshotRecord } from '../../state/records/instance.ts';
+import type { Write } from '../../state/store.ts';
+import type { OperationContext, StartedOperation } from '../operations/contract.ts';
 import type { IncomingBackup } from './backup-archives.ts';
-import { type By, type InstanceContext, idOf } from './context.ts';
+import { type By, type InstanceContext, idOf, NEVER_USED, NO_EXPIRY } from './context.ts';
 import type { InstanceCreator } from './creator.ts';
-import { draftInstance } from './draft.ts';
+import { type Draft, draftInstance, prefixed } from './draft.ts';
+import type { DescribedSnapshot, DescribedState } from './plan/backup-config.ts';
 import { type BackupIndex, parseBackupIndex } from './plan/backup-index.ts';
 import { expandDevices, isRootDisk } from './plan/expand.ts';
-import { checkInstanceName } from './plan/names.ts';
+import { checkInstanceName, checkSnapshotName } from './plan/names.ts';
 import { templateEntries } from './plan/templates.ts';
+import type { RootState } from './ports.ts';
+import { progressOf } from './progress.ts';
 
 export interface BackupUpload {
   readonly body: AsyncIterable<Uint8Array>;
@@ -20,7 +25,7 @@ export interface BackupUpload {
   readonly signal: AbortSignal;
 }
 
-const ROOT = 'backup/container/rootfs';
+const ROOT = 'backup/container';
 
 /** Config of the server the backup came from, which means nothing here. */
 const FOREIGN = [
@@ -30,6 +35,13 @@ const FOREIGN = [
   'volatile.last_state.idmap',
   'volatile.last_state.power',
 ];
+
+/** Config as this server takes it over. */
+export function ownConfig(config: DescribedState['config']): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(config).filter(([key]) => !FOREIGN.includes(key) && !/^volatile\..+\.host_name$/.test(key)),
+  );
+}
 
 /** New instances from backups, ours or LXD's. Everything in one passes the same checks as a request. */
 export class BackupImport {
@@ -48,6 +60,7 @@ export class BackupImport {
       const index = parseBackupIndex(await incoming.index());
       const name = upload.name === '' ? index.name : upload.name;
       checkInstanceName(name);
+      for (const snapshot of index.snapshotNames) checkSnapshotName(snapshot);
       const started = this.#context.deps.operations.start({
         class: 'task',
         project,
@@ -55,6 +68,7 @@ export class BackupImport {
         action: 'create',
         resources: this.#context.resources(project, name),
         locks: [this.#context.lock({ project, name })],
+        mayCancel: true,
         run: (operation) => this.#restore({ project, name, index, incoming, pool: upload.pool, by }, operation),
       });
       void started.done.then(() => incoming[Symbol.asyncDispose]());
@@ -65,56 +79,157 @@ export class BackupImport {
     }
   }
 
-  async #restore(
-    work: Work,
-    operation: Parameters<InstanceCreator['make']>[1],
-  ): Promise<Record<string, unknown> | void> {
-    const { project, name, index, incoming } = work;
-    const missing = index.profiles.filter(
-      (profile) =>
-        this.#context.deps.collections.profiles.get(idOf(this.#context.profileProject(project), profile)) === undefined,
+  async #restore(work: Work, operation: OperationContext): Promise<void> {
+    const { index, incoming } = work;
+    const draft = await this.#draft(work);
+    const snapshots = await Promise.all(
+      index.snapshotNames.map(async (name) => this.#snapshot(work, draft, name, await readMetadata(incoming, name))),
     );
-    if (missing.length > 0) throw errors.badRequest(`Requested profile "${missing[0] ?? ''}" doesn't exist`);
+    await this.#creator.make(draft, operation, work.by, {
+      writes: snapshots.flatMap(({ writes }) => writes),
+      fill: (made, { signal }) =>
+        index.optimized === undefined
+          ? this.#fill(work, made, snapshots, signal)
+          : this.#receive(work, made, snapshots, operation),
+    });
+  }
+
+  async #draft(work: Work): Promise<Draft> {
+    const { project, name, index, incoming } = work;
+    const { instance } = index;
+    this.#checkProfiles(project, instance);
     const draft = draftInstance(this.#context, {
       project,
       name,
       type: 'container',
       body: {
-        config: Object.fromEntries(
-          Object.entries(index.config).filter(
-            ([key]) => !FOREIGN.includes(key) && !/^volatile\..+\.host_name$/.test(key),
-          ),
-        ),
-        devices: this.#devices(work),
-        profiles: [...index.profiles],
-        description: index.description,
-        ephemeral: index.ephemeral,
+        config: ownConfig(instance.config),
+        devices: this.#devices(work, instance),
+        profiles: [...instance.profiles],
+        description: instance.description,
+        ephemeral: instance.ephemeral,
       },
-      architecture: index.architecture === '' ? this.#context.deps.architecture : index.architecture,
-      metadata: await readMetadata(incoming),
+      architecture: instance.architecture === '' ? this.#context.deps.architecture : instance.architecture,
+      metadata: await readMetadata(incoming, undefined),
       template: undefined,
     });
-    await this.#creator.make(draft, operation, work.by, {
-      fill: async ({ record, size }) => {
-        await this.#context.deps.storage.createFilled(this.#context.rootVolume(record), { size }, (path) =>
-          index.shift === undefined
-            ? incoming.extract(ROOT, path, operation.signal)
-            : incoming.extractUnshifted(ROOT, path, index.shift, operation.signal),
-        );
+    const { createdAt, lastUsedAt } = instance;
+    return {
+      ...draft,
+      record: {
+        ...draft.record,
+        createdAt: createdAt ?? draft.record.createdAt,
+        lastUsedAt: lastUsedAt ?? NEVER_USED,
       },
-    });
-    if (index.snapshots.length === 0) return;
-    return { warning: `Snapshots of the backup were left out: ${index.snapshots.join(', ')}` };
+    };
   }
 
-  /** The backup's devices, with a root disk in a pool that exists here. */
-  #devices({ project, index, pool }: Work): BackupIndex['devices'] {
-    const profiles = this.#context.profilesOf({ project, profiles: index.profiles });
-    const root = Object.entries(expandDevices(index.devices, profiles)).find(([, device]) => isRootDisk(device));
-    const wanted = pool === '' ? (root?.[1]['pool'] ?? index.pool) : pool;
-    if (root !== undefined && root[1]['pool'] === wanted) return index.devices;
+  /** Record and metadata of one snapshot. @throws bad-request for what a request could not set either. */
+  #snapshot(
+    work: Work,
+    { record }: Draft,
+    name: string,
+    metadata: InstanceMetadataRecord,
+  ): { readonly record: InstanceSnapshotRecord; readonly writes: readonly Write[] } {
+    const { instance, snapshots } = work.index;
+    const found: DescribedState & Partial<DescribedSnapshot> =
+      snapshots.find((one) => one.name === name) ?? ({ ...instance, createdAt: undefined } satisfies DescribedState);
+    this.#checkProfiles(work.project, found);
+    const state = { config: ownConfig(found.config), devices: this.#devices(work, found), profiles: found.profiles };
+    prefixed(`Snapshot "${name}" of the backup: `, () => {
+      this.#context.rules.checkConfig(state.config);
+      this.#context.rules.checkDeviceTypes(state.devices);
+      this.#context.rules.checkDevices(work.project, this.#context.expand({ project: work.project, ...state }).devices);
+    });
+    this.#context.deps.guard.checkInstance({ ...record, ...state });
+    const { name: instanceName, ...rest } = record;
+    const snapshot: InstanceSnapshotRecord = {
+      ...rest,
+      ...state,
+      instance: instanceName,
+      name,
+      architecture: found.architecture === '' ? record.architecture : found.architecture,
+      ephemeral: found.ephemeral,
+      createdAt: found.createdAt ?? this.#context.timestamp(),
+      lastUsedAt: found.lastUsedAt ?? NO_EXPIRY,
+      expiresAt: found.expiresAt ?? NO_EXPIRY,
+      size: -1,
+    };
+    const { collections } = this.#context.deps;
+    const id = `${idOf(record.project, record.name)}/${name}`;
+    return {
+      record: snapshot,
+      writes: [collections.snapshots.put(id, snapshot), collections.metadata.put(id, metadata)],
+    };
+  }
+
+  async #fill(
+    { index, incoming }: Work,
+    { record, size }: Draft,
+    snapshots: readonly { readonly record: InstanceSnapshotRecord }[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { shift } = index;
+    const state = (member: string): RootState => ({
+      fill: (path) =>
+        shift === undefined
+          ? incoming.extract(member, path, signal)
+          : incoming.extractUnshifted(member, path, shift, signal),
+      with: (use) => incoming.withTree(member, shift, use, signal),
+    });
+    const states = snapshots.map(({ record: snapshot }) => ({
+      ...state(`backup/snapshots/${snapshot.name}/rootfs`),
+      snapshot,
+    }));
+    const root = this.#context.rootVolume(record);
+    await this.#context.deps.storage.createFromStates(root, [...states, state(`${ROOT}/rootfs`)], {
+      size,
+      signal,
+      plain: incoming.whiteouts,
+    });
+  }
+
+  /** A backup in the format of the pool's driver. */
+  async #receive(
+    { index, incoming }: Work,
+    { record, size }: Draft,
+    snapshots: readonly { readonly record: InstanceSnapshotRecord }[],
+    operation: OperationContext,
+  ): Promise<void> {
+    const parts = snapshots.map(({ record: snapshot }) => ({
+      snapshot,
+      open: () => incoming.open(`backup/snapshots/${snapshot.name}.bin`),
+    }));
+    const last = { open: () => incoming.open(`${ROOT}.bin`) };
+    await this.#context.deps.storage.createFromNative(this.#context.rootVolume(record), [...parts, last], {
+      backend: index.backend,
+      size,
+      ...progressOf(operation),
+    });
+  }
+
+  #checkProfiles(project: string, { profiles }: DescribedState): void {
+    const home = this.#context.profileProject(project);
+    const missing = profiles.find(
+      (name) => this.#context.deps.collections.profiles.get(idOf(home, name)) === undefined,
+    );
+    if (missing !== undefined) throw errors.badRequest(`Requested profile "${missing}" doesn't exist`);
+  }
+
+  /** The devices of a state, with a root disk in the pool the instance goes to. */
+  #devices({ project, index, pool }: Work, state: DescribedState): InstanceRecord['devices'] {
+    const profiles = this.#context.profilesOf({ project, profiles: state.profiles });
+    const root = Object.entries(expandDevices(state.devices, profiles)).find(([, device]) => isRootDisk(device));
+    const wanted = pool === '' ? (this.#rootPool({ project, index }) ?? index.poolName) : pool;
+    if (root !== undefined && root[1]['pool'] === wanted) return state.devices;
     const [name, device] = root ?? ['root', { type: 'disk', path: '/' }];
-    return { ...index.devices, [name]: { ...device, pool: wanted } };
+    return { ...state.devices, [name]: { ...device, pool: wanted } };
+  }
+
+  /** Pool that the instance's own devices name. */
+  #rootPool({ project, index }: Pick<Work, 'project' | 'index'>): string | undefined {
+    const profiles = this.#context.profilesOf({ project, profiles: index.instance.profiles });
+    return Object.values(expandDevices(index.instance.devices, profiles)).find(isRootDisk)?.['pool'];
   }
 }
 
@@ -127,15 +242,17 @@ interface Work {
   readonly by: By;
 }
 
-async function readMetadata(incoming: IncomingBackup): Promise<InstanceMetadataRecord> {
-  const text = await incoming.text('backup/container/metadata.yaml');
+/** Image metadata and templates of the instance or a snapshot, as far as the backup has them. */
+async function readMetadata(incoming: IncomingBackup, snapshot: string | undefined): Promise<InstanceMetadataRecord> {
+  const folder = snapshot === undefined ? ROOT : `backup/snapshots/${snapshot}`;
+  const text = await incoming.text(`${folder}/metadata.yaml`);
   const found: unknown = text === undefined ? {} : parse(text, { maxAliasCount: 100, schema: 'core' });
   const metadata =
     typeof found === 'object' && found !== null && !Array.isArray(found) ? (found as Record<string, unknown>) : {};
   const templates: Record<string, string> = {};
   for (const { template } of Object.values(templateEntries(metadata))) {
     if (template.includes('/')) continue;
-    const content = await incoming.text(`backup/container/templates/${template}`);
+    const content = await incoming.text(`${folder}/templates/${template}`);
     if (content !== undefined) templates[template] = content;
   }
   return { metadata, templates };

@@ -1,7 +1,6 @@
 import type { InstanceBackup, InstanceBackupsPost } from '@keelson/api';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
-import { stringify } from 'yaml';
 import { errors } from '../../core/errors.ts';
 import { instanceKey } from '../../core/paths.ts';
 import type { RecordList } from '../../core/record-list.ts';
@@ -10,21 +9,28 @@ import type { Entry } from '../../state/collection.ts';
 import type { InstanceBackupRecord, InstanceRecord } from '../../state/records/instance.ts';
 import type { OperationContext, StartedOperation } from '../operations/contract.ts';
 import { projectUrl } from '../projects/scope.ts';
-import type { BackupPart } from './backup-archives.ts';
+import { BackupContents } from './backup-content.ts';
 import type { ChangeRequest } from './changer.ts';
 import { type InstanceContext, idOf, NO_EXPIRY } from './context.ts';
-import { backupTexts } from './plan/backup-index.ts';
+import { INTENTS } from './intents.ts';
 import { nextSnapshotName } from './plan/snapshot-names.ts';
-import { renderBackup, renderInstance, renderSnapshot } from './render.ts';
+import { renderBackup } from './render.ts';
 
 const COMPRESSIONS = ['none', 'gzip', 'bzip2', 'lzma', 'xz', 'zstd'];
 
 /** Backups of instances: tarballs that LXD reads, and whose own it writes. */
 export class InstanceBackups {
   readonly #context: InstanceContext;
+  readonly #contents: BackupContents;
 
   constructor(context: InstanceContext) {
     this.#context = context;
+    this.#contents = new BackupContents(context);
+    const { intents, archives, collections } = context.deps;
+    intents.handle<InstanceBackupRecord>(INTENTS.backupCreate, async (intent) => {
+      if (collections.backups.get(backupId(intent.data)) === undefined) await archives.remove(this.#path(intent.data));
+      await intents.end(intent);
+    });
   }
 
   list(project: string, name: string): RecordList {
@@ -71,7 +77,7 @@ export class InstanceBackups {
       createdAt: `${this.#context.timestamp().slice(0, 19)}Z`,
       expiresAt: body.expires_at ?? NO_EXPIRY,
       instanceOnly: body.instance_only === true || body.container_only === true,
-      optimizedStorage: false,
+      optimizedStorage: body.optimized_storage === true,
       compressionAlgorithm: compression,
     };
     return this.#context.deps.operations.start({
@@ -84,97 +90,39 @@ export class InstanceBackups {
         backups: [projectUrl(`/1.0/backups/${backup.name}`, project)],
       },
       locks: [this.#context.lock(record)],
+      mayCancel: true,
       run: async (operation) => {
-        await this.#make(this.#context.require(project, name), backup, operation);
+        const current = this.#context.require(project, name);
+        // As with LXD, a pool without a format of its own makes a backup of files.
+        const optimizedStorage = backup.optimizedStorage && (await this.#context.deps.storage.hasNative(current.pool));
+        await this.#make(current, { ...backup, optimizedStorage }, operation);
         this.#context.lifecycle('instance-backup-created', record, request, { below: `/backups/${backup.name}` });
       },
     });
   }
 
   async #make(record: InstanceRecord, backup: InstanceBackupRecord, operation: OperationContext): Promise<void> {
-    const { archives, collections } = this.#context.deps;
-    const id = `${idOf(record.project, record.name)}/${backup.name}`;
-    if (collections.backups.get(id) !== undefined) {
+    const { archives, collections, intents, log } = this.#context.deps;
+    if (collections.backups.get(backupId(backup)) !== undefined) {
       throw errors.badRequest(`Create backup: Backup "${record.name}/${backup.name}" already exists`);
     }
     const path = this.#path(backup);
+    const intent = await intents.begin<InstanceBackupRecord>(INTENTS.backupCreate, backup);
     await using undo = new UndoStack();
-    await using mounts = new UndoStack((error) =>
-      this.#context.deps.log.warn('A backup left a mount', { instance: record.name, error }),
-    );
-    const { index, parts } = await this.#content(record, backup, mounts);
+    undo.add(() => intents.end(intent));
     undo.add(() => archives.remove(path));
-    await archives.write(
-      path,
-      { index, parts },
-      { compression: backup.compressionAlgorithm, signal: operation.signal },
+    await using mounts = new UndoStack((error) =>
+      log.warn('A backup left something mounted', { instance: record.name, error }),
     );
-    await collections.backups.create(id, backup);
+    const content = await this.#contents.gather(record, backup, mounts);
+    await archives.write(path, content, {
+      compression: backup.compressionAlgorithm,
+      signal: operation.signal,
+      onBytes: (bytes) => operation.progress('create_backup', { bytes }),
+    });
+    operation.signal.throwIfAborted();
+    await intents.end(intent, [collections.backups.put(backupId(backup), backup)]);
     undo.commit();
-  }
-
-  /** What goes into the tarball; roots stay mounted until `mounts` unwinds. */
-  async #content(
-    record: InstanceRecord,
-    backup: InstanceBackupRecord,
-    mounts: UndoStack,
-  ): Promise<{ index: string; parts: BackupPart[] }> {
-    const { storage, collections } = this.#context.deps;
-    const effective = this.#context.expand(record);
-    const root = this.#context.rootVolume(record, effective);
-    const snapshots = backup.instanceOnly
-      ? []
-      : this.#context.snapshotsOf(record.project, record.name).map(({ value }) => value);
-    const pool = collections.pools.get(record.pool)?.value;
-    const { index, backup: text } = backupTexts({
-      name: record.name,
-      pool: {
-        name: record.pool,
-        driver: pool?.driver ?? '',
-        config: pool?.config ?? {},
-        description: pool?.description ?? '',
-      },
-      container: renderInstance(record, effective, 'Stopped'),
-      snapshots: snapshots.map((snapshot) => renderSnapshot(snapshot, this.#context.expand(snapshot))),
-      profiles: this.#context
-        .profilesOf(record)
-        .map(({ name, description, config, devices }) => ({ config, description, devices, name, used_by: [] })),
-      project: record.project,
-    });
-    const file = (name: string, content: string): BackupPart => ({ name, source: '', block: false, text: content });
-    const parts = [
-      file('backup/container/backup.yaml', text),
-      ...this.#metadataParts('backup/container', idOf(record.project, record.name)),
-    ];
-    const { mount, release } = await this.#context.roots.use(root);
-    mounts.add(release);
-    const range = (ids: 'shifted' | 'plain') => (ids === 'shifted' ? root.idRange : undefined);
-    parts.push({ name: 'backup/container/rootfs', source: mount.path, block: false, idRange: range(mount.ids) });
-    for (const { name } of snapshots) {
-      const found = await storage.mountSnapshot(root, name);
-      mounts.add(() => storage.unmountSnapshot(root, name));
-      parts.push(...this.#metadataParts(`backup/snapshots/${name}`, `${idOf(record.project, record.name)}/${name}`));
-      parts.push({
-        name: `backup/snapshots/${name}/rootfs`,
-        source: found.path,
-        block: false,
-        idRange: range(found.ids),
-      });
-    }
-    return { index, parts };
-  }
-
-  #metadataParts(folder: string, id: string): BackupPart[] {
-    const known = this.#context.deps.collections.metadata.get(id)?.value;
-    if (known === undefined) return [];
-    const file = (name: string, text: string): BackupPart => ({
-      name: `${folder}/${name}`,
-      source: '',
-      block: false,
-      text,
-    });
-    const templates = Object.entries(known.templates).map(([name, text]) => file(`templates/${name}`, text));
-    return [file('metadata.yaml', stringify(known.metadata)), ...templates];
   }
 
   /** The tarball, and its length in bytes. */
@@ -250,6 +198,10 @@ export class InstanceBackups {
   #path({ project, instance, name }: InstanceBackupRecord): string {
     return join(this.#context.deps.paths.backups, 'instances', instanceKey(project, instance), name);
   }
+}
+
+function backupId({ project, instance, name }: InstanceBackupRecord): string {
+  return `${idOf(project, instance)}/${name}`;
 }
 
 /** A backup's name is a file name. @throws bad-request with LXD's text. */

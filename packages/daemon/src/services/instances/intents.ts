@@ -58,6 +58,7 @@ export interface RefreshIntent {
 }
 
 export const INTENTS = {
+  backupCreate: 'instance-backup-create',
   create: 'instance-create',
   delete: 'instance-delete',
   start: 'instance-start',

@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import type { IdRange, NicSpec } from '../../drivers/instance/contract.ts';
 import type { CloneMode, ProgressOptions, RootMount } from '../../drivers/storage/contract.ts';
 import type { ImageRecord } from '../../state/records/image.ts';
@@ -15,6 +16,30 @@ export interface RootVolume {
   readonly nesting: boolean;
 }
 
+/** One state of a root that is made from several, in the order of time. */
+export interface RootState {
+  /** Set when the state becomes a snapshot; the last state is the root itself. */
+  readonly snapshot?: { readonly name: string; readonly createdAt: string; readonly expiresAt: string };
+  /** Writes the state with guest ids into an empty folder. */
+  fill(path: string): Promise<void>;
+  /** Has the state with guest ids in a folder while `use` runs. */
+  with(use: (folder: string) => Promise<void>): Promise<void>;
+}
+
+/** One state of a root in a storage driver's own format. */
+export interface NativePart {
+  readonly snapshot?: { readonly name: string; readonly createdAt: string; readonly expiresAt: string };
+  open(): Promise<Readable>;
+}
+
+/** A root on its way into a backup, in its driver's own format. Disposing it removes what it needed. */
+export interface NativeBackup extends AsyncDisposable {
+  /** Text of optimized_header.yaml. */
+  readonly header: string;
+  /** Oldest first; the last is the root itself. */
+  readonly parts: readonly { readonly snapshot: string | undefined; open(): Promise<Readable> }[];
+}
+
 /** What the instances service needs from storage. Every method keeps volume records in step with the pool. */
 export interface InstanceStorage {
   /** Root volume from a cached image (the image volume is made on first use). `size`: bytes or undefined. */
@@ -29,7 +54,26 @@ export interface InstanceStorage {
     options: { size: number | undefined },
     fill?: (path: string) => Promise<void>,
   ): Promise<void>;
-  /** From another instance or its snapshot, in the same or another pool. `snapshots`: those to copy along, oldest first. */
+  /** Root with snapshots from states, oldest first. */
+  createFromStates(
+    root: RootVolume,
+    states: readonly RootState[],
+    /** `plain`: a state holds what no overlay can show. */
+    options: { size: number | undefined; plain: boolean } & ProgressOptions,
+  ): Promise<void>;
+  /**
+   * Root with snapshots from a driver's own streams, oldest first.
+   * @throws bad-request when the pool's driver is not `backend`.
+   */
+  createFromNative(
+    root: RootVolume,
+    parts: readonly NativePart[],
+    options: { size: number | undefined; backend: string } & ProgressOptions,
+  ): Promise<void>;
+  /**
+   * From another instance or its snapshot, in the same or another pool. `snapshots`: those to copy along, oldest first.
+   * `size`: bytes a root in another pool has room for; a copy in the same pool starts with the source's.
+   */
   copy(
     source: RootVolume & { readonly snapshot?: string },
     target: RootVolume,
@@ -47,6 +91,19 @@ export interface InstanceStorage {
   renameSnapshot(root: RootVolume, name: string, newName: string): Promise<void>;
   deleteSnapshot(root: RootVolume, name: string): Promise<void>;
   restoreSnapshot(root: RootVolume, name: string): Promise<void>;
+  /** The root as it is now, read-only, until it is disposed; a guest may write to it meanwhile. */
+  freeze(root: RootVolume): Promise<{ readonly mount: RootMount } & AsyncDisposable>;
+  /** Whether the pool has a format of its own for backups. */
+  hasNative(pool: string): Promise<boolean>;
+  /** Undefined when the pool has no format of its own. `files` are put beside the root first. */
+  nativeBackup(
+    root: RootVolume,
+    options: {
+      readonly snapshots: readonly string[];
+      readonly running: boolean;
+      readonly files: ReadonlyMap<string, string>;
+    },
+  ): Promise<NativeBackup | undefined>;
   mountSnapshot(root: RootVolume, name: string): Promise<RootMount>;
   unmountSnapshot(root: RootVolume, name: string): Promise<void>;
   /** Host path of a custom volume for a disk device. @throws not-found naming the volume. */

@@ -13,10 +13,11 @@ import type { Collection, Ledger } from '../../state/collection.ts';
 import type { ImageRecord } from '../../state/records/image.ts';
 import type { ProjectRecord } from '../../state/records/project.ts';
 import type { StorageVolumeRecord, StorageVolumeSnapshotRecord } from '../../state/records/storage.ts';
-import type { InstanceStorage, RootVolume } from '../instances/ports.ts';
+import type { InstanceStorage, NativeBackup, NativePart, RootState, RootVolume } from '../instances/ports.ts';
 import { effectiveProject } from '../projects/scope.ts';
 import type { ImageVolumeService } from './image-volumes.ts';
 import type { LivePools } from './live-pools.ts';
+import { receiveNative, sendNative } from './native-backup.ts';
 import { type RootTransfer, TEMPORARY_PREFIX } from './root-transfer.ts';
 import { driverKeys, volumeDefaults } from './volume-config.ts';
 import { refOf, snapshotId, snapshotPrefix, volumeId } from './volume-names.ts';
@@ -63,6 +64,69 @@ export class InstanceStorageService implements InstanceStorage {
     const { pool, ref } = await this.#open(root);
     await pool.roots.createFilled(ref, this.#rootOptions(root, pool, options.size), fill);
     await this.#finish(root, { pool, ref }, options);
+  }
+
+  async createFromStates(
+    root: RootVolume,
+    states: readonly RootState[],
+    options: Size & ProgressOptions & { readonly plain: boolean },
+  ): Promise<void> {
+    const { pool, ref } = await this.#open(root);
+    await this.#options.transfer.fill(pool, ref, states, {
+      ...options,
+      ...this.#rootOptions(root, pool, options.size),
+      ...(options.plain ? { clone: 'copy' } : {}),
+    });
+    await this.#finish(root, { pool, ref }, options, this.#stateSnapshots(root, states));
+  }
+
+  async createFromNative(
+    root: RootVolume,
+    parts: readonly NativePart[],
+    options: Size & ProgressOptions & { readonly backend: string },
+  ): Promise<void> {
+    const { pool, ref } = await this.#open(root);
+    await receiveNative(pool, ref, parts, { ...options, driver: this.#options.live.record(root.pool).driver });
+    await this.#finish(root, { pool, ref }, options, this.#stateSnapshots(root, parts));
+  }
+
+  async freeze(root: RootVolume): Promise<{ readonly mount: RootMount } & AsyncDisposable> {
+    const { pool, ref } = await this.#open(root);
+    return this.#options.transfer.freeze(pool, ref, this.#rootOptions(root, pool));
+  }
+
+  async hasNative(poolName: string): Promise<boolean> {
+    return (await this.#options.live.use(poolName)).transfer !== undefined;
+  }
+
+  async nativeBackup(
+    root: RootVolume,
+    options: {
+      readonly snapshots: readonly string[];
+      readonly running: boolean;
+      readonly files: ReadonlyMap<string, string>;
+    },
+  ): Promise<NativeBackup | undefined> {
+    const { pool, ref } = await this.#open(root);
+    await pool.recovery?.describe(ref, options.files);
+    return sendNative(pool, ref, options);
+  }
+
+  /** Files beside the root that describe the instance. */
+  async describe(root: RootVolume, files: ReadonlyMap<string, string>): Promise<void> {
+    const { pool, ref } = await this.#open(root);
+    await pool.recovery?.describe(ref, files);
+  }
+
+  #stateSnapshots(
+    root: RootVolume,
+    states: readonly Pick<RootState, 'snapshot'>[],
+  ): readonly StorageVolumeSnapshotRecord[] {
+    return states.flatMap(({ snapshot }) => {
+      if (snapshot === undefined) return [];
+      const { name, createdAt, expiresAt } = snapshot;
+      return [{ ...this.#snapshotRecord(root, name, expiresAt), createdAt }];
+    });
   }
 
   async copy(

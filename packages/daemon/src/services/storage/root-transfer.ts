@@ -2,11 +2,13 @@ import type { Ids } from '../../core/ids.ts';
 import { UndoStack } from '../../core/undo-stack.ts';
 import type {
   ProgressOptions,
+  RootMount,
   RootOptions,
   SnapshotRef,
   StoragePool,
   VolumeRef,
 } from '../../drivers/storage/contract.ts';
+import type { RootState } from '../instances/ports.ts';
 
 /** Content of a folder into another, with everything files have; with `mirror` what is only in the target goes. */
 export type CopyTree = (
@@ -14,6 +16,8 @@ export type CopyTree = (
   target: string,
   options: {
     readonly mirror: boolean;
+    /** Contents are compared also where size and time are the same: archives may round times. */
+    readonly exact?: boolean;
     readonly signal?: AbortSignal | undefined;
     /** Bytes read so far. */
     readonly onBytes?: ((bytes: number) => void) | undefined;
@@ -53,7 +57,7 @@ export class RootTransfer {
       const { path } = await copy.from.snapshots.mount(copy.source, snapshot, how);
       try {
         if (made) await this.#refresh(copy, path, how);
-        else await copy.to.roots.createFilled(copy.target, how, (target) => this.#copy(path, target, false, options));
+        else await copy.to.roots.createFilled(copy.target, how, (target) => this.#copy(path, target, options));
       } finally {
         await copy.from.snapshots.unmount(copy.source, snapshot);
       }
@@ -69,6 +73,48 @@ export class RootTransfer {
     undo.commit();
   }
 
+  /** The volume as it is now, until it is disposed; it may run meanwhile. */
+  async freeze(
+    pool: StoragePool,
+    volume: VolumeRef,
+    options: RootOptions,
+  ): Promise<{ readonly mount: RootMount } & AsyncDisposable> {
+    const name = `${TEMPORARY_PREFIX}${this.#options.ids.secret(6)}`;
+    await using undo = new UndoStack();
+    await pool.snapshots.create(volume, name, { running: true });
+    undo.add(() => pool.snapshots.delete(volume, name));
+    const mount = await pool.snapshots.mount(volume, name, options);
+    undo.commit();
+    const dispose = async () => {
+      await pool.snapshots.unmount(volume, name);
+      await pool.snapshots.delete(volume, name);
+    };
+    return { mount, [Symbol.asyncDispose]: dispose };
+  }
+
+  /** A root from states that come from elsewhere, oldest first; leaves nothing when it fails. */
+  async fill(
+    to: StoragePool,
+    target: VolumeRef,
+    states: readonly RootState[],
+    options: RootOptions & ProgressOptions,
+  ): Promise<void> {
+    await using undo = new UndoStack();
+    let made = false;
+    for (const state of states) {
+      if (made) {
+        await state.with((folder) => this.#mirrorInto(to, target, folder, { ...options, ...guestIds, exact: true }));
+      } else {
+        await to.roots.createFilled(target, options, (path) => state.fill(path));
+        undo.add(() => to.volumes.delete(target));
+        made = true;
+      }
+      if (state.snapshot !== undefined) await to.snapshots.create(target, state.snapshot.name, { running: false });
+      options.signal?.throwIfAborted();
+    }
+    undo.commit();
+  }
+
   /** A snapshot that lives as long as the copy: the source may run, or start, meanwhile. */
   async #withTemporary(pool: StoragePool, volume: VolumeRef, use: (snapshot: string) => Promise<void>): Promise<void> {
     const name = `${TEMPORARY_PREFIX}${this.#options.ids.secret(6)}`;
@@ -80,17 +126,27 @@ export class RootTransfer {
     }
   }
 
-  async #refresh({ to, target }: RootCopy, source: string, options: RootOptions & ProgressOptions): Promise<void> {
+  #refresh({ to, target }: RootCopy, source: string, options: RootOptions & ProgressOptions): Promise<void> {
+    return this.#mirrorInto(to, target, source, options);
+  }
+
+  async #mirrorInto(
+    to: StoragePool,
+    target: VolumeRef,
+    source: string,
+    options: RootOptions & ProgressOptions & { readonly exact?: boolean },
+  ): Promise<void> {
     const { path } = await to.roots.mount(target, options);
     try {
-      await this.#copy(source, path, true, options);
+      const { signal, onProgress, exact = false } = options;
+      await this.#options.copyTree(source, path, { mirror: true, exact, signal, onBytes: bytesOf(onProgress) });
     } finally {
       await to.roots.unmount(target);
     }
   }
 
-  #copy(source: string, target: string, mirror: boolean, { signal, onProgress }: ProgressOptions): Promise<void> {
-    return this.#options.copyTree(source, target, { mirror, signal, onBytes: bytesOf(onProgress) });
+  #copy(source: string, target: string, { signal, onProgress }: ProgressOptions): Promise<void> {
+    return this.#options.copyTree(source, target, { mirror: false, signal, onBytes: bytesOf(onProgress) });
   }
 }
 

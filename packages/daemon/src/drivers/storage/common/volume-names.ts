@@ -29,6 +29,11 @@ export function isSnapshot(volume: VolumeRef | SnapshotRef): volume is SnapshotR
   return 'snapshot' in volume;
 }
 
+/** Folder of all volumes of a type. */
+export function volumeFolder(pool: string, type: VolumeType): string {
+  return join(pool, FOLDERS[type]);
+}
+
 /** Folder of the volume below the pool. @throws bad-request for a name that is not one path component. */
 export function volumePath(pool: string, volume: VolumeRef): string {
   return join(pool, FOLDERS[volume.type], component(volume.name));

@@ -3,6 +3,7 @@ import { release } from 'node:os';
 import { join, sep } from 'node:path';
 import { errors } from '../../../core/errors.ts';
 import { pathExists } from '../../../host/files.ts';
+import { looksLikePool } from '../common/recovery.ts';
 import type { PoolSpec, StorageDriver, StorageDriverInfo, StoragePool } from '../contract.ts';
 import { type DirHost, DirPool } from './pool.ts';
 
@@ -62,6 +63,17 @@ export class DirDriver implements StorageDriver {
     const content = (await readdir(real)).filter((name) => name !== 'lost+found');
     if (content.length > 0) throw errors.badRequest(`Source path '${source}' isn't empty`);
     return { ...spec.config };
+  }
+
+  async reopen(spec: PoolSpec): Promise<Record<string, string>> {
+    const source = spec.config['source'] ?? '';
+    const path = source === '' ? spec.path : source;
+    if (!path.startsWith('/') || !(await pathExists(path)))
+      throw errors.badRequest(`Source path '${path}' doesn't exist`);
+    const real = await realpath(path);
+    if (FORBIDDEN.includes(real) || spec.path.startsWith(real + sep) || !(await looksLikePool(real)))
+      throw errors.badRequest(`Source path '${path}' holds no storage pool`);
+    return { ...spec.config, source: path };
   }
 
   async create(spec: PoolSpec): Promise<void> {

@@ -6,9 +6,11 @@ import type { Log } from '../../../core/log.ts';
 import { pathExists, removeTree } from '../../../host/files.ts';
 import type { UserNamespaces } from '../../../host/idmap.ts';
 import { cloneMount, isMountPoint, unmountAll, unmountTree } from '../../../host/mounts.ts';
-import type { PoolSpec, Quota, Roots, Snapshots, StoragePool, VolumeRef, Volumes } from '../contract.ts';
+import type { PoolRecovery, PoolSpec, Quota, Roots, Snapshots, StoragePool, VolumeRef, Volumes } from '../contract.ts';
+import { FolderRecovery, OWN_NOTES } from '../common/recovery.ts';
 import { Trash } from '../common/trash.ts';
 import { isRootVolume, POOL_FOLDERS, volumePath } from '../common/volume-names.ts';
+import { adoptRoot, snapshotNames } from './adopt.ts';
 import type { DirContext } from './context.ts';
 import { FolderVolumes } from './folder-volumes.ts';
 import { Layers } from './layers.ts';
@@ -23,7 +25,7 @@ export interface DirHost {
   readonly log: Log;
 }
 
-const OWN_FOLDERS = ['layers', 'staging', 'trash'];
+const OWN_FOLDERS = ['layers', 'staging', 'trash', OWN_NOTES];
 
 /** A pool that is a folder of any file system. A `source` elsewhere is bind-mounted at the pool's path. */
 export class DirPool implements StoragePool {
@@ -32,6 +34,7 @@ export class DirPool implements StoragePool {
   readonly volumes: Volumes;
   readonly snapshots: Snapshots;
   readonly quota: Quota;
+  readonly recovery: PoolRecovery;
   readonly #dir: DirContext;
   #loaded = false;
 
@@ -55,6 +58,11 @@ export class DirPool implements StoragePool {
     this.roots = roots;
     this.volumes = volumesOf(this.#dir, roots, folders);
     this.snapshots = snapshotsOf(new DirRootSnapshots(this.#dir), folders);
+    this.recovery = new FolderRecovery({
+      path,
+      snapshotsOf: (volume) => snapshotNames(this.#dir, folders, volume),
+      adopt: (volume, idRange) => adoptRoot(this.#dir, volume, idRange),
+    });
     this.quota = { set: (volume, size) => setSize(folders, volume, size) };
   }
 

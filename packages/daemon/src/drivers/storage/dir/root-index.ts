@@ -64,6 +64,13 @@ export class RootIndex {
     this.#set(volumeKey(volume), manifest);
   }
 
+  /** Looks again which manifests cannot be read. */
+  async rescan(): Promise<void> {
+    const before = new Map(this.#manifests);
+    await this.load();
+    for (const [key, manifest] of before) if (!this.#manifests.has(key)) this.#set(key, manifest);
+  }
+
   /** Makes `manifest` the volume's, durably, then frees the layers it dropped. */
   async commit(volume: VolumeRef, manifest: RootManifest): Promise<void> {
     await writeManifest(volumePath(this.#pool, volume), manifest);

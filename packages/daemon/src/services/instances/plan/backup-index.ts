@@ -1,10 +1,10 @@
-import { parse, stringify } from 'yaml';
+import { stringify } from 'yaml';
 import { errors } from '../../../core/errors.ts';
-import { idMapText, parseIdMap } from './idmap.ts';
 import type { IdRange } from '../../../drivers/instance/contract.ts';
+import { type BackupConfig, listOf, mapOf, parseBackupConfig, parseBackupYaml, textOf } from './backup-config.ts';
+import { idMapText, parseIdMap } from './idmap.ts';
 
 type Config = Readonly<Record<string, string>>;
-type Devices = Readonly<Record<string, Config>>;
 
 /** What a backup tells about itself, as LXD writes it. */
 export interface BackupParts {
@@ -17,9 +17,13 @@ export interface BackupParts {
   };
   /** The instance as the API shows it. */
   readonly container: object;
-  readonly snapshots: readonly { readonly name: string }[];
+  /** Snapshots as the API shows them, oldest first. */
+  readonly snapshots: readonly { readonly name: string; readonly created_at: string; readonly expires_at?: string }[];
   readonly profiles: readonly object[];
   readonly project: string;
+  readonly createdAt: string;
+  /** True when the volumes are in the storage driver's own format. */
+  readonly optimized?: boolean;
 }
 
 /** Members carry guest ids: nothing is shifted. */
@@ -34,44 +38,52 @@ function withoutShift<T extends object>(shown: T): T {
   return copy;
 }
 
-/** Texts of `backup/index.yaml` and `backup/container/backup.yaml`. */
-export function backupTexts(parts: BackupParts): { readonly index: string; readonly backup: string } {
-  const volume = (name: string): object => ({
+/** What `backup.yaml` holds, and the `config` part of an index. */
+export function backupConfig(parts: BackupParts): Record<string, unknown> {
+  const volume = {
     config: {},
     description: '',
-    name,
+    name: parts.name,
     type: 'container',
     used_by: [],
     location: 'none',
     content_type: 'filesystem',
     project: parts.project,
-    created_at: '0001-01-01T00:00:00Z',
-  });
-  const config = {
+    created_at: parts.createdAt,
+  };
+  const { snapshots } = parts;
+  return {
     container: withoutShift(parts.container),
-    ...(parts.snapshots.length === 0 ? {} : { snapshots: parts.snapshots.map(withoutShift) }),
+    ...(snapshots.length === 0 ? {} : { snapshots: snapshots.map(withoutShift) }),
     pool: { ...parts.pool, used_by: [], status: 'Created', locations: ['none'] },
     profiles: parts.profiles,
-    volume: volume(parts.name),
-    ...(parts.snapshots.length === 0
+    volume,
+    ...(snapshots.length === 0
       ? {}
       : {
-          volume_snapshots: parts.snapshots.map(({ name }) => ({
-            name,
-            config: {},
+          volume_snapshots: snapshots.map((snapshot) => ({
             description: '',
+            expires_at: snapshot.expires_at ?? null,
+            name: snapshot.name,
+            config: {},
             content_type: 'filesystem',
-            expires_at: null,
+            created_at: snapshot.created_at,
           })),
         }),
   };
+}
+
+/** Texts of `backup/index.yaml` and `backup/container/backup.yaml`. */
+export function backupTexts(parts: BackupParts): { readonly index: string; readonly backup: string } {
+  const config = backupConfig(parts);
+  const optimized = parts.optimized === true;
   const index = {
     name: parts.name,
     backend: parts.pool.driver,
     pool: parts.pool.name,
     ...(parts.snapshots.length === 0 ? {} : { snapshots: parts.snapshots.map(({ name }) => name) }),
-    optimized: false,
-    optimized_header: false,
+    optimized,
+    optimized_header: optimized,
     type: 'container',
     config,
   };
@@ -80,74 +92,35 @@ export function backupTexts(parts: BackupParts): { readonly index: string; reado
 }
 
 /** What an import needs of a backup's index. */
-export interface BackupIndex {
+export interface BackupIndex extends BackupConfig {
   readonly name: string;
-  readonly pool: string;
-  readonly snapshots: readonly string[];
-  readonly architecture: string;
-  readonly config: Config;
-  readonly devices: Devices;
-  readonly profiles: readonly string[];
-  readonly description: string;
-  readonly ephemeral: boolean;
+  readonly poolName: string;
+  /** Driver of the pool it was made on. */
+  readonly backend: string;
+  /** Names of the snapshots in the backup, oldest first. */
+  readonly snapshotNames: readonly string[];
+  /** Volumes are in the format of `backend`; `header`: with optimized_header.yaml. */
+  readonly optimized: { readonly header: boolean } | undefined;
   /** Set when the files carry host ids of this range. */
   readonly shift: IdRange | undefined;
 }
 
-const LIMIT = 100;
-
 /** Reads an index of ours or LXD's. @throws bad-request naming what is wrong. */
 export function parseBackupIndex(text: string): BackupIndex {
-  const index = mapOf(parseYaml(text), 'index');
+  const index = mapOf(parseBackupYaml(text, 'index'), 'index');
   if ((index['type'] ?? 'container') !== 'container')
     throw errors.badRequest('Only backups of containers can be imported');
-  if (index['optimized'] === true)
-    throw errors.badRequest("Backups in a storage driver's own format cannot be imported");
-  const container = mapOf(mapOf(index['config'], 'config')['container'], 'container');
-  const config = stringsOf(container['config'], 'config');
-  const devices = Object.fromEntries(
-    Object.entries(mapOf(container['devices'] ?? {}, 'devices')).map(([name, device]) => [
-      name,
-      stringsOf(device, name),
-    ]),
-  );
+  const config = parseBackupConfig(index['config']);
+  const snapshotNames = listOf(index['snapshots'] ?? [], 'snapshots');
+  if (new Set(snapshotNames).size !== snapshotNames.length)
+    throw errors.badRequest('The index of the backup names a snapshot twice');
   return {
+    ...config,
     name: textOf(index['name'], 'name'),
-    pool: textOf(index['pool'] ?? '', 'pool'),
-    snapshots: listOf(index['snapshots'] ?? [], 'snapshots'),
-    architecture: textOf(container['architecture'] ?? '', 'architecture'),
-    config,
-    devices,
-    profiles: listOf(container['profiles'] ?? [], 'profiles'),
-    description: textOf(container['description'] ?? '', 'description'),
-    ephemeral: container['ephemeral'] === true,
-    shift: parseIdMap(config['volatile.last_state.idmap']),
+    poolName: textOf(index['pool'] ?? '', 'pool'),
+    backend: textOf(index['backend'] ?? '', 'backend'),
+    snapshotNames,
+    optimized: index['optimized'] === true ? { header: index['optimized_header'] === true } : undefined,
+    shift: parseIdMap(config.instance.config['volatile.last_state.idmap']),
   };
-}
-
-function parseYaml(text: string): unknown {
-  try {
-    return parse(text, { maxAliasCount: LIMIT, schema: 'core' });
-  } catch (error) {
-    throw errors.badRequest('The index of the backup is not valid YAML', error);
-  }
-}
-
-function mapOf(value: unknown, name: string): Record<string, unknown> {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
-  throw errors.badRequest(`The index of the backup lacks "${name}"`);
-}
-
-function stringsOf(value: unknown, name: string): Record<string, string> {
-  return Object.fromEntries(Object.entries(mapOf(value ?? {}, name)).map(([key, text]) => [key, textOf(text, key)]));
-}
-
-function textOf(value: unknown, name: string): string {
-  if (typeof value === 'string') return value;
-  throw errors.badRequest(`"${name}" in the index of the backup is not a text`);
-}
-
-function listOf(value: unknown, name: string): string[] {
-  if (!Array.isArray(value)) throw errors.badRequest(`"${name}" in the index of the backup is not a list`);
-  return value.map((item) => textOf(item, name));
 }

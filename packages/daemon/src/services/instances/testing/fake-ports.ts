@@ -6,7 +6,15 @@ import type { ImageRecord } from '../../../state/records/image.ts';
 import type { InstanceRecord } from '../../../state/records/instance.ts';
 import type { BackupArchives, BackupPart, IncomingBackup } from '../backup-archives.ts';
 import type { GuestFileInfo, GuestFiles, GuestTree } from '../guest-files.ts';
-import type { ImageTemplates, InstanceImages, InstanceNetworks, InstanceStorage, RootVolume } from '../ports.ts';
+import type {
+  ImageTemplates,
+  InstanceImages,
+  InstanceNetworks,
+  InstanceStorage,
+  NativePart,
+  RootState,
+  RootVolume,
+} from '../ports.ts';
 
 type Config = Readonly<Record<string, string>>;
 
@@ -28,6 +36,28 @@ export class FakeStorage implements InstanceStorage {
     if (this.failCreate !== undefined) throw this.failCreate;
     this.roots.set(idOf(root), []);
   }
+
+  async createFromStates(root: RootVolume, states: readonly Pick<RootState, 'snapshot'>[]): Promise<void> {
+    await this.createFilled(root);
+    this.roots.set(
+      idOf(root),
+      states.flatMap(({ snapshot }) => snapshot?.name ?? []),
+    );
+  }
+
+  createFromNative(root: RootVolume, parts: readonly NativePart[]): Promise<void> {
+    return this.createFromStates(root, parts);
+  }
+
+  async freeze(root: RootVolume): Promise<{ readonly mount: RootMount } & AsyncDisposable> {
+    return { mount: await this.mount(root), [Symbol.asyncDispose]: () => this.unmount(root) };
+  }
+
+  async hasNative(): Promise<boolean> {
+    return false;
+  }
+
+  async nativeBackup(): Promise<undefined> {}
 
   async copy(source: RootVolume, target: RootVolume, options: { snapshots: readonly string[] }): Promise<void> {
     if (!this.roots.has(idOf(source))) throw errors.notFound('No such root');
@@ -233,10 +263,13 @@ export class FakeArchives implements BackupArchives {
     const chunks: Uint8Array[] = [];
     for await (const chunk of content) chunks.push(chunk);
     return {
+      whiteouts: false,
       index: async () => Buffer.concat(chunks).toString('utf8'),
       text: async () => undefined,
       extract: async () => undefined,
       extractUnshifted: async () => undefined,
+      open: async () => Readable.from([]),
+      withTree: (_member, _range, use) => use('/tree'),
       [Symbol.asyncDispose]: async () => undefined,
     };
   }
