@@ -106,15 +106,15 @@ export class DirRoots implements Roots {
       const folder = volumePath(path, volume);
       const target = join(folder, 'rootfs');
       const base = baseOf(options);
-      const mounted = { path: target, ids: manifest.head.kind === 'plain' ? ('plain' as const) : ('shifted' as const) };
+      const mounted = (head: Head): RootMount => ({ path: target, ids: head.kind === 'plain' ? 'plain' : 'shifted' });
       if (isMountPoint(target)) {
-        if (manifest.head.kind === 'plain' || manifest.head.upper.base === base) return mounted;
+        if (manifest.head.kind === 'plain' || manifest.head.upper.base === base) return mounted(manifest.head);
         await unmountAll(target);
       }
       await chown(folder, base, base);
-      const head = await this.#rebased(volume, manifest, options.idRange);
+      const head = await this.#suited(volume, manifest, options);
       await mounts.mountHead(head, options.idRange, target);
-      return mounted;
+      return mounted(head);
     });
   }
 
@@ -151,14 +151,20 @@ export class DirRoots implements Roots {
     });
   }
 
-  /** The head with an upper of the wanted range: a guest whose range changed keeps its files through an id-mapped layer. */
-  async #rebased(volume: VolumeRef, manifest: RootManifest, range: IdRange | undefined): Promise<Head> {
+  /**
+   * The head as `options` need it. A guest whose range changed keeps its files through an id-mapped layer; one that
+   * will mount overlays itself, since nesting was switched on, gets a plain copy of all it has.
+   */
+  async #suited(volume: VolumeRef, manifest: RootManifest, options: RootOptions): Promise<Head> {
     const { head } = manifest;
-    if (head.kind === 'plain' || head.upper.base === (range?.base ?? 0)) return head;
+    const plain = options.nesting && isPlain(options);
+    if (head.kind === 'plain' || (!plain && head.upper.base === baseOf(options))) return head;
     await using undo = this.#undo();
     const tree = await freeze(this.#dir, volume, { running: false, undo, keepUpper: true });
     if (tree.kind === 'plain') return head;
-    const next = await this.#headOver(tree, range, undo);
+    const next: Head = plain
+      ? { kind: 'plain', tree: await this.#newLayer(undo, () => this.#dir.mounts.flatten(tree)) }
+      : await this.#headOver(tree, options.idRange, undo);
     await this.#dir.index.commit(volume, { ...manifest, head: next });
     undo.commit();
     return next;

@@ -1,0 +1,68 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { podmanImage, until } from '@keelson/testkit';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { InstanceWorld } from '../instances/world.ts';
+
+// The first run on a machine builds the image from Debian's packages: half a minute.
+describe('podman in a nesting container', { timeout: 120_000 }, () => {
+  let world: InstanceWorld;
+
+  beforeAll(async () => {
+    const { metadata, rootfs } = await podmanImage();
+    world = await InstanceWorld.open();
+    await world.daemon.run('POST', '/1.0/storage-pools', { name: 'b', driver: 'btrfs', config: { size: '2GiB' } });
+    await world.ok('image', 'import', metadata, rootfs, '--alias', 'podman');
+  }, 300_000);
+  afterAll(() => world?.[Symbol.asyncDispose]());
+
+  const inside = (name: string, script: string): Promise<string> =>
+    world.ok('exec', name, '--env', 'HOME=/root', '--', 'sh', '-c', script);
+  const ready = (name: string) =>
+    until('the cgroups of the guest', async () => (await inside(name, 'mount')).includes('/sys/fs/cgroup'));
+  const driver =
+    'podman info --format \'{{.Store.GraphDriverName}} {{index .Store.GraphStatus "Native Overlay Diff"}}\'';
+  const useIt = [
+    driver,
+    'podman import -q /root/busybox.tar inner > /dev/null',
+    "printf 'FROM inner\\nRUN busybox rm /etc/inner && echo made > /etc/made\\n' > /tmp/Containerfile",
+    'podman build -q --network none -t made -f /tmp/Containerfile /tmp > /dev/null',
+    'podman run --rm --network none made /bin/busybox cat /etc/made',
+    'podman run --rm --network none inner /bin/busybox cat /etc/inner',
+    'podman run --rm --network none made /bin/sh -c \'busybox mount | busybox grep -c "^overlay on / type overlay"\'',
+  ].join(' && ');
+
+  it.each(['p', 'b'])('stores its images as overlays, pool %s', async (pool) => {
+    await world.ok('launch', 'podman', 'n1', '-s', pool, '-c', 'security.nesting=true');
+    await ready('n1');
+    expect(await inside('n1', useIt)).toBe('overlay true\nmade\nfrom the image\n1\n');
+    await world.ok('delete', '--force', 'n1');
+  });
+
+  it('works in a container that was made without nesting, from its next start on', async () => {
+    await world.ok('launch', 'podman', 'later', '-s', 'p');
+    await inside(
+      'later',
+      'echo one > /root/state; chown tester /root/state; rm /home/tester -r; ln /root/state /root/link',
+    );
+    await inside('later', 'echo two > /root/state');
+    const root = join(world.daemon.stateDir, 'storage-pools/p/containers/later/volume.json');
+    expect(JSON.parse(readFileSync(root, 'utf8'))).toMatchObject({ head: { kind: 'overlay' } });
+    await world.ok('config', 'set', 'later', 'security.nesting=true');
+    await world.ok('snapshot', 'later', 's0');
+    await inside('later', 'echo three > /root/state');
+    await world.ok('restart', '--force', 'later');
+    await ready('later');
+    expect(JSON.parse(readFileSync(root, 'utf8'))).toMatchObject({ head: { kind: 'plain' } });
+    expect(await inside('later', 'stat -c "%u %h" /root/state /root/link; cat /root/state; ls /home')).toBe(
+      '1000 2\n1000 2\nthree\n',
+    );
+    expect(await inside('later', useIt)).toBe('overlay true\nmade\nfrom the image\n1\n');
+    await world.ok('stop', '--force', 'later');
+    await world.ok('restore', 'later', 's0');
+    await world.ok('start', 'later');
+    await ready('later');
+    expect(await inside('later', `cat /root/state; ${driver}`)).toBe('two\noverlay true\n');
+    await world.ok('delete', '--force', 'later');
+  });
+});
