@@ -1,20 +1,9 @@
 import { createReadStream } from 'node:fs';
 import { APIException, Client, type Instance, NotFound, type ServerEvent, StaleObject } from '@keelson/client';
 import { clientCertificate, named, until } from '@keelson/testkit';
-import { createServer } from 'node:net';
-import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { freePort } from './free-port.ts';
 import { Fixture, servers } from './servers.ts';
-
-/** A port of the loopback that was free a moment ago. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  return typeof address === 'object' && address !== null ? address.port : 0;
-}
 
 describe.each(servers)('client: $name', (kind) => {
   describe.skipIf(!kind.probe.ok)(named('against the server', kind.probe), () => {
@@ -184,15 +173,18 @@ describe.each(servers)('client: $name', (kind) => {
       expect(await instance.logs.all()).toBeInstanceOf(Array);
     });
 
-    it('backups: make, export, import', async ({ skip }) => {
+    it('backups: make, list, get, rename, export, import, delete', async ({ skip }) => {
       const missing = await fixture.lacks('container_backup');
       if (missing !== undefined) skip(missing);
       await using small = await client.instances.create({ name: 'c4', source: { type: 'image', alias: 'tiny' } });
       await small.backups.create({ name: 'b0' });
-      expect(await small.backups.all()).toEqual(['b0']);
-      await using other = new Client({ endpoint: client.endpoint });
-      await using copied = await small.copy('c5', { to: other });
+      await small.backups.rename('b0', 'b1');
+      expect(await small.backups.all()).toEqual(['b1']);
+      expect((await small.backups.get('b1')).name).toMatch(/b1$/);
+      await using copied = await client.instances.import(await small.backups.export('b1'), { name: 'c5' });
       expect(copied.name).toBe('c5');
+      await small.backups.delete('b1');
+      expect(await small.backups.all()).toEqual([]);
     });
 
     it('an ephemeral instance is stale when it has stopped', async () => {

@@ -20,6 +20,7 @@ export {
 } from './exec.ts';
 export { type AllOptions, Manager } from './manager.ts';
 export { type CallOptions, Model, type Sparse, type WaitOptions } from './model.ts';
+export type { MigrationMode } from './migration.ts';
 export type { WaitForOptions } from './operation-waiter.ts';
 export { Certificate, CertificateManager } from './resources/certificate.ts';
 export { Cluster, ClusterManager, ClusterMember, ClusterMemberManager } from './resources/cluster.ts';
@@ -38,6 +39,7 @@ export {
   Instance,
   type InstanceCopyOptions,
   InstanceManager,
+  type InstanceMoveOptions,
   type InstanceTarget,
   type StateOptions,
 } from './resources/instance.ts';
@@ -47,7 +49,14 @@ export { Profile, ProfileManager, type ProfileOptions } from './resources/profil
 export { Project, ProjectManager } from './resources/project.ts';
 export { StoragePool, StoragePoolManager, StoragePoolResources } from './resources/storage-pool.ts';
 export { StorageVolumeBackups, StorageVolumeSnapshots } from './resources/storage-volume-parts.ts';
-export { StorageVolume, StorageVolumeManager, type VolumeMove, type VolumeType } from './resources/storage-volume.ts';
+export {
+  StorageVolume,
+  StorageVolumeManager,
+  type VolumeCopy,
+  type VolumeMove,
+  type VolumeTarget,
+  type VolumeType,
+} from './resources/storage-volume.ts';
 export type {
   RequestBody,
   SocketEvent,

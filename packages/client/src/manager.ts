@@ -71,6 +71,11 @@ export class Manager<R extends object, M extends Model<R>, Key extends keyof R &
     return exists(this.definition.make(name, {}, false).sync(options));
   }
 
+  /** @internal The server as this manager sees it. */
+  get scope(): ModelContext {
+    return this.context;
+  }
+
   /** @throws APIExtensionNotAvailable */
   protected async assertAvailable(): Promise<void> {
     if (this.definition.extension !== undefined) await this.context.assertExtension(this.definition.extension);

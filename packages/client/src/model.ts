@@ -142,6 +142,11 @@ export abstract class Model<R extends object> {
     return this.record;
   }
 
+  /** @internal The server as this object sees it. */
+  get scope(): ModelContext {
+    return this.context;
+  }
+
   protected get connection(): Connection {
     return this.context.connection;
   }

@@ -18,11 +18,13 @@ import {
   type Sparse,
   type WaitOptions,
 } from '../model.ts';
+import type { MigrationMode } from '../migration.ts';
 import type { RequestBody } from '../transport/types.ts';
 import { serverHeaders } from './common.ts';
 import type { Image } from './image.ts';
 import { InstanceFiles } from './instance-files.ts';
 import { InstanceBackups, InstanceLogs, InstanceTemplates } from './instance-extras.ts';
+import { copyBody, copyTo } from './instance-copy.ts';
 import { publish, SnapshotManager } from './instance-parts.ts';
 
 const FIELDS = [
@@ -61,12 +63,22 @@ export interface InstanceTarget {
 export interface InstanceCopyOptions extends CallOptions {
   /** Leave the snapshots behind. */
   readonly instanceOnly?: boolean;
-  /** Parts of the copy that differ; within the server. */
+  /** Parts of the copy that differ. */
   readonly change?: InstancesPost;
   /** The client of another server. */
   readonly to?: InstanceTarget;
-  /** Storage pool of the other server. */
+  /** Storage pool of the other server; default the one that the root disk or a profile names there. */
   readonly pool?: string;
+  /** How the copy reaches the other server; default the most direct way that both can. */
+  readonly mode?: MigrationMode;
+  /** Copy a running instance with its memory, where both servers can. */
+  readonly live?: boolean;
+}
+
+/** As for a copy, to another server. */
+export interface InstanceMoveOptions extends Omit<InstanceCopyOptions, 'to'> {
+  /** Its name there; default the same. */
+  readonly name?: string;
 }
 
 /** A system container or a virtual machine. State changes wait for their end unless `wait: false` is given. */
@@ -201,22 +213,31 @@ export class Instance extends Model<InstanceRecord> {
   }
 
   /**
-   * Copies the instance, within the server or, with `to`, to another one: then a backup of it streams through this
-   * client. `change` overrides parts of a copy within the server. Waits for the end. @throws APIException,
-   * APIExtensionNotAvailable without `container_backup` when `to` is given
+   * Copies the instance, within the server or, with `to`, to another one: directly between the two (`mode`), with its
+   * snapshots. `change` overrides parts of the copy. Waits for the end.
+   * `POST /1.0/instances`, and for another server `POST /1.0/instances/<name>`
+   * @throws APIException, APIExtensionNotAvailable when a server lacks the chosen mode
    */
   async copy(name: string, options: InstanceCopyOptions = {}): Promise<Instance> {
-    if (options.to !== undefined) return this.#copyTo(options.to, name, options);
+    if (options.to !== undefined) return copyTo(this, options.to.instances, { ...options, name });
     const source = { type: 'copy', source: this.name, instance_only: options.instanceOnly ?? false };
-    const { type, architecture, config, devices, ephemeral, profiles } = (await this.#full(options)).record;
-    const own = { type, architecture, config: lasting(config), devices, ephemeral, profiles };
-    const body = { ...own, ...options.change, name, source };
+    const body = { ...(await copyBody(this, options)), name, source };
     const { operation } = await this.connection.request('POST', this.connection.path('instances'), {
       json: body,
       signal: options.signal,
     });
     await this.context.operations.wait(operation, { signal: options.signal });
     return new Instance(this.context, name, {}, false).sync(options);
+  }
+
+  /**
+   * Moves the instance to another server: copies it there, then deletes it here. This object is stale afterwards; the
+   * moved instance is returned. See `copy`. @throws APIException; then the instance is where it was
+   */
+  async moveTo(target: InstanceTarget, options: InstanceMoveOptions = {}): Promise<Instance> {
+    const moved = await copyTo(this, target.instances, { name: this.name, ...options });
+    await this.delete({ signal: options.signal });
+    return moved;
   }
 
   /** Makes an image of the stopped instance. Resolves with it when `wait` is set. */
@@ -258,33 +279,11 @@ export class Instance extends Model<InstanceRecord> {
       this.gone();
     }
   }
-
-  async #full(options: CallOptions): Promise<this> {
-    return this.populated ? this : this.sync(options);
-  }
-
-  async #copyTo(to: InstanceTarget, name: string, options: InstanceCopyOptions): Promise<Instance> {
-    const { signal, pool, instanceOnly = false } = options;
-    const backup = `copy-${crypto.randomUUID()}`;
-    await this.backups.create({ name: backup, instance_only: instanceOnly }, { signal });
-    try {
-      const download = await this.backups.export(backup, { signal });
-      return await to.instances.import(download, { name, signal, ...(pool === undefined ? {} : { pool }) });
-    } finally {
-      await this.backups.delete(backup);
-    }
-  }
 }
 defineAttributes<InstanceRecord>(Instance, FIELDS, WRITABLE);
 
 function definitionOf(context: ModelContext, name: string): { path: string; label: string; writable: typeof WRITABLE } {
   return { path: context.connection.path('instances', name), label: `Instance "${name}"`, writable: WRITABLE };
-}
-
-/** Config that a copy takes over: without what the server wrote about this very instance. */
-function lasting(config: InstanceRecord['config'] = {}): Record<string, string> {
-  const entries = Object.entries(config as Record<string, string>);
-  return Object.fromEntries(entries.filter(([key]) => !key.startsWith('volatile.') || key === 'volatile.base_image'));
 }
 
 function bodyOf(

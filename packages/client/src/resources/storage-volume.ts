@@ -13,9 +13,11 @@ import {
   sparse,
   type WaitOptions,
 } from '../model.ts';
+import type { MigrationMode } from '../migration.ts';
 import type { RequestBody } from '../transport/types.ts';
 import { exists, serverHeaders } from './common.ts';
 import type { StoragePoolManager } from './storage-pool.ts';
+import { copyVolume } from './storage-volume-copy.ts';
 import { StorageVolumeBackups, StorageVolumeSnapshots } from './storage-volume-parts.ts';
 
 const FIELDS = [
@@ -34,22 +36,32 @@ const WRITABLE = ['description', 'config'] as const;
 /** `custom` is the type for volumes that users make; the set of types may grow. */
 export type VolumeType = 'container' | 'virtual-machine' | 'image' | 'custom';
 
-interface VolumeTarget {
-  readonly volumes: StorageVolumeManager;
+/** Another client, or whatever has its `storagePools`. */
+export interface VolumeTarget {
+  readonly storagePools: StoragePoolManager;
+}
+
+/** Where a copy of a volume goes. */
+export interface VolumeCopy {
+  /** Default: the same. */
+  readonly name?: string;
+  /** Default: a pool of the same name. */
+  readonly pool?: string;
+  /** The client of another server. */
+  readonly to?: VolumeTarget;
+  /** How the volume reaches the other server; default the most direct way that both can. */
+  readonly mode?: MigrationMode;
+  /** Leave the snapshots behind. */
+  readonly volumeOnly?: boolean;
 }
 
 /** Where a volume goes: a name, a pool, a project, or another server. */
-export interface VolumeMove {
-  readonly name?: string;
-  readonly pool?: string;
+export interface VolumeMove extends VolumeCopy {
+  /** Another project of the same server. */
   readonly project?: string;
-  /** The client of another server; `pool` is that server's (default: the same name). */
-  readonly to?: { readonly storagePools: StoragePoolManager };
   /** Begin a migration that the caller drives: `target` of a push, or none for a pull. */
   readonly migration?: boolean;
   readonly target?: StorageVolumePost['target'];
-  /** Leave the snapshots behind. */
-  readonly volumeOnly?: boolean;
 }
 
 /** A storage volume, identified by type and name within its pool. */
@@ -86,17 +98,19 @@ export class StorageVolume extends Model<StorageVolumeRecord> {
   }
 
   /**
-   * Renames the volume; with `pool` moves it to another pool. With `to` it moves to another server: a backup of it
-   * streams through this client, the volume is deleted here, and this object is stale.
-   * `POST /1.0/storage-pools/<pool>/volumes/<type>/<name>` @throws APIException
+   * Renames the volume; with `pool` moves it to another pool. With `to` it moves to another server: directly between
+   * the two (`mode`), it is deleted here, and this object is stale.
+   * `POST /1.0/storage-pools/<pool>/volumes/<type>/<name>`
+   * @throws APIException; then the volume is where it was. APIExtensionNotAvailable when a server lacks the chosen mode
    */
   async rename(to: string | VolumeMove, options: WaitOptions = {}): Promise<void> {
     const move = typeof to === 'string' ? { name: to } : to;
     if (move.to !== undefined) {
-      await this.#moveTo(await move.to.storagePools.get(move.pool ?? this.#pool, options), move, options);
+      await this.copy(move, options);
+      await this.delete({ signal: options.signal });
       return;
     }
-    const { volumeOnly, to: _to, ...rest } = move;
+    const { volumeOnly, to: _to, mode: _mode, ...rest } = move;
     const body = {
       ...rest,
       name: move.name ?? this.name,
@@ -109,6 +123,16 @@ export class StorageVolume extends Model<StorageVolumeRecord> {
     this.moved(definitionOf(this.context, place), { name: body.name });
   }
 
+  /**
+   * Copies the volume within the server or, with `to`, to another one, with its snapshots. Waits for the end.
+   * `POST /1.0/storage-pools/<pool>/volumes/custom`
+   * @throws APIException, APIExtensionNotAvailable when a server lacks the chosen mode
+   */
+  async copy(copy: VolumeCopy, options: CallOptions = {}): Promise<StorageVolume> {
+    if (!this.populated) await this.sync(options);
+    return copyVolume(this, copy, options);
+  }
+
   /** Bytes used and the limit. `GET …/state` @throws NotFound */
   async state(options: CallOptions = {}): Promise<StorageVolumeState> {
     return this.connection.get<StorageVolumeState>(`${this.path}/state`, { signal: options.signal });
@@ -118,18 +142,6 @@ export class StorageVolume extends Model<StorageVolumeRecord> {
   async restore(snapshot: string, options: CallOptions = {}): Promise<void> {
     await this.run('PUT', this.path, { json: { restore: snapshot } }, { wait: true, signal: options.signal });
     await this.sync(options);
-  }
-
-  async #moveTo(pool: VolumeTarget, move: VolumeMove, { signal }: CallOptions): Promise<void> {
-    const backup = `move-${crypto.randomUUID()}`;
-    await this.backups.create({ name: backup, volume_only: move.volumeOnly ?? false }, { signal });
-    try {
-      await pool.volumes.import(move.name ?? this.name, await this.backups.export(backup, { signal }), { signal });
-    } catch (error) {
-      await this.backups.delete(backup);
-      throw error;
-    }
-    await this.delete({ signal });
   }
 }
 defineAttributes<StorageVolumeRecord>(StorageVolume, FIELDS, WRITABLE);
@@ -196,6 +208,16 @@ export class StorageVolumeManager {
     if (options.wait === false) return this.#make(type, definition.name, {}, false);
     await operations.wait(answer.operation, { signal: options.signal });
     return this.get(type, definition.name, options);
+  }
+
+  /** @internal The server as this manager sees it. */
+  get scope(): ModelContext {
+    return this.#context;
+  }
+
+  /** @internal Path of the pool's volumes of one type. */
+  path(type: string): string {
+    return this.#context.connection.path('storage-pools', this.#pool, 'volumes', type);
   }
 
   /** Makes a custom volume from an exported backup (`type` `backup`) or an ISO image (`iso`). */

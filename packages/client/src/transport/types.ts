@@ -33,6 +33,10 @@ export interface WebSocketLike {
   readonly bufferedAmount: number;
   send(data: string | Uint8Array): void;
   close(code?: number, reason?: string): void;
+  /** Stops to read, so that the sender has to wait; browsers' sockets cannot. */
+  pause?(): void;
+  /** Reads on. */
+  resume?(): void;
   addEventListener(type: 'open' | 'close' | 'error' | 'message', listener: (event: SocketEvent) => void): void;
   removeEventListener(type: 'open' | 'close' | 'error' | 'message', listener: (event: SocketEvent) => void): void;
 }
