@@ -11,6 +11,7 @@ import { catTar, compressCommand, extractTar, listTar, packCommand, packTar, typ
 import { digHoles } from '../tools/fallocate.ts';
 import { displayName, parseTarLine } from './entries.ts';
 import { formatOfFile, type TarCompression } from './format.ts';
+import { parallelGzip } from './parallel-gzip.ts';
 
 /** One volume or snapshot of a backup. */
 export interface VolumeArchivePart {
@@ -74,6 +75,7 @@ export class VolumeArchives {
       const tar = tarOf(content, this.#scratch, signal);
       const flow = signal === undefined ? {} : { signal };
       if (codec === undefined || codec === 'none') await pipeline(tar, counted, out, flow);
+      else if (codec === 'gzip') await pipeline(tar, parallelGzip(), counted, out, flow);
       else {
         const [command, args] = compressCommand(codec);
         const stdout = (output: Readable): Promise<void> => pipeline(output, counted, out, flow);
