@@ -202,6 +202,7 @@ mgr module path = ${folder}/modules
 mgr stats period = 1
 [mds]
 mds data = ${folder}/mds
+mds cap revoke eviction timeout = 2
 keyring = ${folder}/mds/keyring
 `;
 }

@@ -118,6 +118,8 @@ export interface StoragePool {
   readonly quota?: Quota;
   /** Absent when the driver has no stream format of its own; volumes then travel file by file. */
   readonly transfer?: NativeTransfer;
+  /** False when a mount cannot show other ids than a volume's files have: only unmapped volumes can then be attached. */
+  readonly mapsIds?: boolean;
   /** Absent when the pool cannot be read without the records. */
   readonly recovery?: PoolRecovery;
 }

@@ -61,14 +61,17 @@ function reasonOf({ stderr }: CommandError, { user }: CephfsMount): string {
   return telling.at(-1)?.replace(/^\S+ [0-9a-f]+ -1 /, '') ?? 'no answer from the cluster';
 }
 
+/** Milliseconds a mounted CephFS has for an answer. */
+const ANSWER_TIMEOUT = 5000;
+
 /** A question only the metadata server can answer; the probe of a mounted CephFS. @throws as `answerOf`. */
 export async function askCephfs(path: string): Promise<void> {
-  await answerOf('ls', ['-1U', '--', `${path}/.snap`], CONNECT_TIMEOUT * 1000);
+  await answerOf('ls', ['-1U', '--', `${path}/.snap`], ANSWER_TIMEOUT);
 }
 
 /** Bytes of the file system at `path`. @throws as `answerOf`. */
 export async function cephfsSpace(path: string): Promise<{ used: number; total: number }> {
-  const text = await answerOf('stat', ['--file-system', '--format=%S %b %f', '--', path], CONNECT_TIMEOUT * 1000);
+  const text = await answerOf('stat', ['--file-system', '--format=%S %b %f', '--', path], ANSWER_TIMEOUT);
   const [size = 0, blocks = 0, free = 0] = text.trim().split(' ').map(Number);
   return { used: size * (blocks - free), total: size * blocks };
 }

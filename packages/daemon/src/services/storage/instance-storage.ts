@@ -1,5 +1,5 @@
 import { type Clock, timestamp, zeroTime } from '../../core/clock.ts';
-import { errors, isKeelsonError } from '../../core/errors.ts';
+import { errors, isKeelsonError, type KeelsonError } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import type {
   CloneMode,
@@ -255,8 +255,10 @@ export class InstanceStorageService implements InstanceStorage {
   ): Promise<{ path: string; block: boolean; shifted: boolean }> {
     const record = this.#custom(poolName, project, volume);
     const pool = await this.#options.live.use(poolName);
+    const unmapped = record.config['security.unmapped'] === 'true';
+    if (pool.mapsIds === false && !unmapped) throw cannotMap(poolName, volume);
     const path = await pool.volumes.mount(refOf(record), record);
-    return { path, block: record.contentType !== 'filesystem', shifted: record.config['security.unmapped'] !== 'true' };
+    return { path, block: record.contentType !== 'filesystem', shifted: !unmapped };
   }
 
   async unmountCustom(poolName: string, project: string, volume: string): Promise<void> {
@@ -351,6 +353,12 @@ export class InstanceStorageService implements InstanceStorage {
     const config = { ...volumeDefaults(this.#options.live.record(root.pool), record.contentType), ...own, ...sized };
     return { idRange: root.idRange, nesting: root.nesting, clone: isCloneMode(clone) ? clone : 'auto', config };
   }
+}
+
+function cannotMap(pool: string, volume: string): KeelsonError {
+  return errors.badRequest(
+    `Volume "${volume}" cannot be attached: mounts of the pool "${pool}" cannot show the ids of an instance; set security.unmapped=true on the volume`,
+  );
 }
 
 function isCloneMode(text: string | undefined): text is CloneMode {

@@ -4,7 +4,7 @@ import { errors, isKeelsonError } from '../../../core/errors.ts';
 import { KeyedQueue } from '../../../core/keyed-queue.ts';
 import type { Log } from '../../../core/log.ts';
 import { pathExists, removeTree } from '../../../host/files.ts';
-import { isMountPoint, unmountAll } from '../../../host/mounts.ts';
+import { isMountPoint, readMounts, unmountAll } from '../../../host/mounts.ts';
 import { NoAnswerError, ReachProbe } from '../../../host/reach.ts';
 import { CommandError } from '../../../host/run.ts';
 import { errnoOf } from '../../../host/syscalls.ts';
@@ -32,6 +32,8 @@ export class CephfsPool implements StoragePool {
   readonly roots: Roots = noRoots;
   readonly snapshots: Snapshots;
   readonly quota: Quota;
+  #mapsIds = true;
+  #mounting: Promise<void> | undefined;
   readonly #source: CephfsMount;
   readonly #pool: CephfsContext;
   readonly #volumes: CephfsVolumes;
@@ -51,10 +53,16 @@ export class CephfsPool implements StoragePool {
     this.quota = quotaOf(this.#volumes);
   }
 
+  /** The kernel maps ids of its own client's mounts, not of a process's. */
+  get mapsIds(): boolean {
+    return this.#mapsIds;
+  }
+
   async mount(): Promise<void> {
     const { path } = this.spec;
-    if (isMountPoint(path)) await this.#ready();
-    else await this.#mount();
+    await this.#ready();
+    const mounted = (await readMounts()).findLast(({ target }) => target === path);
+    this.#mapsIds = mounted?.type === 'ceph';
     for (const name of FOLDERS) {
       await mkdir(join(path, name), { recursive: true });
       await chmod(join(path, name), 0o700);
@@ -83,7 +91,7 @@ export class CephfsPool implements StoragePool {
       await this.#ready();
       await this.#pool.trash.close();
       for (const name of FOLDERS) await purge(join(path, name));
-      await unmountAll(path);
+      await unmountAll(path, { lazy: true }); // the pool's own trash may still be at work
       if (this.#source.folder !== '/')
         await this.withFileSystem((root) => removeEmpty(join(root, this.#source.folder)));
     }
@@ -166,14 +174,23 @@ export class CephfsPool implements StoragePool {
     await mountCephfs(found.client, { ...this.#source, folder }, this.spec.path);
   }
 
-  /** A mount whose process died is made anew. */
+  /** What is not mounted is mounted, and a mount whose process died is made anew. */
   async #ready(): Promise<void> {
+    if (!isMountPoint(this.spec.path)) return (this.#mounting ??= this.#mountOnce());
     try {
       await this.#probe.check();
     } catch (error) {
       if (!(error instanceof CommandError && /not connected/.test(error.stderr))) throw this.#unreachable(error);
       await unmountAll(this.spec.path, { lazy: true });
+      await (this.#mounting ??= this.#mountOnce());
+    }
+  }
+
+  async #mountOnce(): Promise<void> {
+    try {
       await this.#mount();
+    } finally {
+      this.#mounting = undefined;
     }
   }
 
