@@ -3,6 +3,8 @@ import { join } from 'node:path';
 import { named, until } from '@keelson/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { isKeelsonError } from '../../packages/daemon/src/core/errors.ts';
+import { LxcFiles } from '../../packages/daemon/src/drivers/instance/lxc/files.ts';
+import { Cgroup, readCgroupLayout } from '../../packages/daemon/src/host/cgroup.ts';
 import { host, LxcHarness, ref } from './lxc-harness.ts';
 
 describe.skipIf(!host.ok)(named('lxc driver: life of a guest', host), () => {
@@ -32,6 +34,26 @@ describe.skipIf(!host.ok)(named('lxc driver: life of a guest', host), () => {
     expect(lxc.cgroups()).toEqual([]);
     expect(lxc.events.splice(0)).toEqual([{ key: 'c1', type: 'stopped' }]);
     await lxc.driver.kill(ref('c1'));
+  });
+
+  it('keeps all guests in one cgroup that weighs what another process of the host weighs', async () => {
+    const layout = readCgroupLayout();
+    const files = new LxcFiles(lxc.lxcPath);
+    const group = new Cgroup(layout, files.guests);
+    const states = await Promise.all(['c1', 'c2'].map((name) => lxc.driver.start(lxc.spec(name))));
+    for (const { pid } of states) {
+      const controllers = readFileSync(`/proc/${pid}/cgroup`, 'utf8').split('\n').filter(Boolean);
+      expect(
+        controllers.filter((line) => !line.includes(`:/${files.guests}/payload.`) && !line.endsWith(':/')),
+      ).toEqual([]);
+    }
+    const v1 = group.version('cpu') === 1;
+    expect(await group.readNumber('cpu', v1 ? 'cpu.shares' : 'cpu.weight')).toBe(v1 ? 1024 : 100);
+    await lxc.driver.kill(ref('c1'));
+    expect(group.exists()).toBe(true);
+    await lxc.driver.kill(ref('c2'));
+    expect(lxc.cgroups()).toEqual([]);
+    lxc.events.splice(0);
   });
 
   it('refuses a second start', async () => {

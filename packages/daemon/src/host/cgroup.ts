@@ -146,6 +146,11 @@ export class Cgroup {
     }
   }
 
+  /** Removes it in every hierarchy where nothing is in it. Absent = no effect. */
+  async removeIfEmpty(): Promise<void> {
+    for (const folder of this.folders()) await rmdir(folder).catch(() => undefined);
+  }
+
   async #setFrozen(frozen: boolean, timeoutMs: number): Promise<void> {
     const v1 = this.#layout.v1.has('freezer');
     const deadline = performance.now() + timeoutMs;
@@ -189,10 +194,9 @@ function treeBelow(root: string): string[] {
   return found;
 }
 
-/** Names of the cgroups at the hierarchies' roots that start with `prefix`. */
-export async function rootCgroups(layout: CgroupLayout, prefix: string): Promise<string[]> {
-  const mounts = new Set(layout.v1.values());
-  if (layout.v2 !== undefined) mounts.add(layout.v2);
-  const lists = await Promise.all([...mounts].map((mount) => readdir(mount).catch(() => [] as string[])));
+/** Names of the cgroups directly below `parent` (empty: the hierarchies' roots) that start with `prefix`. */
+export async function cgroupsBelow(layout: CgroupLayout, parent: string, prefix: string): Promise<string[]> {
+  const folders = new Cgroup(layout, parent).folders();
+  const lists = await Promise.all(folders.map((folder) => readdir(folder).catch(() => [] as string[])));
   return [...new Set(lists.flat().filter((name) => name.startsWith(prefix)))];
 }

@@ -33,6 +33,8 @@ export interface HostInterface {
 export interface HostInterfaces {
   list(): Promise<readonly { name: string; type: 'physical' | 'bridge' | 'loopback' | 'bond' | 'vlan' | 'unknown' }[]>;
   state(name: string): Promise<HostInterface | undefined>;
+  /** Bytes; undefined when there is no such interface. Cheaper than `state`, which waits for the kernel's address lists. */
+  mtu(name: string): Promise<number | undefined>;
   /** Subnets the host already uses: its addresses and routes, as `address/prefix`. */
   subnets(): Promise<readonly string[]>;
 }

@@ -18,6 +18,11 @@ export class SysfsInterfaces implements HostInterfaces {
     return [...own.filter((cidr) => cidr !== ''), ...parseRoutes(await readFile('/proc/net/route', 'utf8'))];
   }
 
+  async mtu(name: string): Promise<number | undefined> {
+    const text = validName(name) ? await read(join(CLASS_NET, name), 'mtu') : undefined;
+    return text === undefined ? undefined : Number(text);
+  }
+
   async state(name: string): Promise<HostInterface | undefined> {
     if (!validName(name)) return undefined;
     const folder = join(CLASS_NET, name);

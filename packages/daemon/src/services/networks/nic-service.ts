@@ -33,8 +33,8 @@ export class NicService implements InstanceNetworks {
     const network = this.#network(instance.project, config);
     checkNic(config, network);
     const link = network?.name ?? config['parent'] ?? '';
-    const state = await this.#options.interfaces.state(link);
-    if (state === undefined) throw errors.badRequest(`Parent device "${link}" of nic "${device}" does not exist`);
+    const mtu = await this.#options.interfaces.mtu(link);
+    if (mtu === undefined) throw errors.badRequest(`Parent device "${link}" of nic "${device}" does not exist`);
     const nic: NicSpec = {
       device,
       name: config['name'] || volatile['name'] || device,
@@ -42,7 +42,7 @@ export class NicService implements InstanceNetworks {
       link,
       hostName: config['host_name'] || volatile['host_name'] || '',
       hwaddr: config['hwaddr'] || volatile['hwaddr'] || '',
-      mtu: Number(config['mtu'] || network?.config['bridge.mtu'] || state.mtu) || undefined,
+      mtu: Number(config['mtu'] || network?.config['bridge.mtu'] || mtu) || undefined,
     };
     await this.#options.networks.refreshReservations(link);
     await this.#filter(nic, config);

@@ -51,9 +51,17 @@ export class LxcFiles {
   get events(): string {
     return join(this.root, '.keelson', 'events');
   }
-  payload(key: string): string {
-    return `${this.cgroupPrefix}.payload.${key}`;
+  /**
+   * One cgroup around all guests: together they weigh what one other process of the host weighs (its default weight),
+   * so guests that boot or run wild starve neither the host nor a launch. Shares among guests are as set.
+   */
+  get guests(): string {
+    return `${this.cgroupPrefix}.guests`;
   }
+  payload(key: string): string {
+    return `${this.guests}/payload.${key}`;
+  }
+  /** Outside `guests`: liblxc's side of a start runs here and must not wait for guests. */
   monitor(key: string): string {
     return `${this.cgroupPrefix}.monitor.${key}`;
   }

@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
+import { access, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type CgroupLayout, controllerVersion } from '../../../host/cgroup.ts';
 import type { HostFacts } from './config.ts';
@@ -22,9 +23,8 @@ export function cgroupVersions(layout: CgroupLayout): CgroupVersions {
   return Object.fromEntries(Object.entries(found).filter(([, value]) => value !== undefined));
 }
 
-/** @param lxcfs Mount point of a running lxcfs. */
-export function readHostFacts(layout: CgroupLayout, lxcfs: string | undefined): HostFacts {
-  return { cgroups: cgroupVersions(layout), apparmor: appArmor(), lxcfs: lxcfsFiles(lxcfs) };
+export function readHostFacts(layout: CgroupLayout, lxcfs: HostFacts['lxcfs']): HostFacts {
+  return { cgroups: cgroupVersions(layout), apparmor: appArmor(), lxcfs };
 }
 
 /** liblxc loads a generated profile with apparmor_parser; without that tool guests run unconfined by AppArmor. */
@@ -38,8 +38,31 @@ function appArmor(): HostFacts['apparmor'] {
   return parser && existsSync('/sys/kernel/security/apparmor') ? 'generated' : 'unconfined';
 }
 
-function lxcfsFiles(path: string | undefined): HostFacts['lxcfs'] {
-  if (path === undefined) return undefined;
+/**
+ * What the running lxcfs shows, asked once for each of its mounts: every question is a trip to its process, which a
+ * busy host may keep waiting.
+ */
+export class LxcfsFiles {
+  #known: { readonly mount: string; readonly entries: readonly string[] } | undefined;
+
+  /** @param path Mount point of a running lxcfs. */
+  async at(path: string): Promise<HostFacts['lxcfs']> {
+    const { dev } = await stat(path);
+    const mount = `${path} ${dev}`;
+    if (this.#known?.mount !== mount) this.#known = { mount, entries: await shownEntries(path) };
+    return { path, entries: this.#known.entries };
+  }
+}
+
+async function shownEntries(path: string): Promise<string[]> {
   const entries = [...LXCFS_FILES.map((name) => `proc/${name}`), 'sys/devices/system/cpu'];
-  return { path, entries: entries.filter((entry) => existsSync(join(path, entry))) };
+  const shown = await Promise.all(
+    entries.map((entry) =>
+      access(join(path, entry)).then(
+        () => true,
+        () => false,
+      ),
+    ),
+  );
+  return entries.filter((_, index) => shown[index]);
 }

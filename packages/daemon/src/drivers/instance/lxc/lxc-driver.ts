@@ -21,7 +21,7 @@ import type {
 import { consoleOfGuest, execInGuest } from './exec.ts';
 import { LxcFiles } from './files.ts';
 import { type Guest, GuestTable } from './guests.ts';
-import { readHostFacts } from './host-facts.ts';
+import { LxcfsFiles, readHostFacts } from './host-facts.ts';
 import { HotPlug } from './hotplug.ts';
 import { claimInterface, configuredInterfaces, removeCgroups, removeInterfaces } from './leftovers.ts';
 import { applyLimits } from './live-limits.ts';
@@ -52,8 +52,12 @@ export class LxcDriver implements InstanceDriver {
   readonly #table: GuestTable;
   readonly #hotPlug: HotPlug;
   readonly #lxcfs: Lxcfs;
+  readonly #lxcfsFiles = new LxcfsFiles();
   readonly #namespaces = new NetworkNamespaces();
   #prepared: Promise<void> | undefined;
+  /** Starts under way: they make the cgroup around all guests. */
+  #starting = 0;
+  #dropping: Promise<void> | undefined;
 
   /** @throws when the host has no cgroups. */
   constructor(options: LxcDriverOptions) {
@@ -79,14 +83,15 @@ export class LxcDriver implements InstanceDriver {
     await this.#prepare();
     signal?.throwIfAborted();
     const lxcfs = await this.#lxcfs.ensure();
+    const shown = lxcfs === undefined ? undefined : await this.#lxcfsFiles.at(lxcfs);
     await mkdir(spec.logDir, { recursive: true, mode: 0o700 });
     await this.#table.discardEvents(spec.key);
     await removeCgroups(this.#layout, this.#files, spec.key);
     for (const nic of spec.nics) if (nic.kind === 'veth') await claimInterface(nic.hostName);
-    await writeGuestFiles(this.#files, spec, readHostFacts(this.#layout, lxcfs));
+    await writeGuestFiles(this.#files, spec, readHostFacts(this.#layout, shown));
     const timeoutMs = this.#options.startTimeoutMs ?? 60_000;
     try {
-      const found = await runStart(this.#files, spec, { timeoutMs, ...(signal === undefined ? {} : { signal }) });
+      const found = await this.#run(spec, { timeoutMs, ...(signal === undefined ? {} : { signal }) });
       this.#table.add(spec.key, found.monitor, found.init);
       return { status: 'Running', pid: found.init.pid };
     } catch (error) {
@@ -216,8 +221,22 @@ export class LxcDriver implements InstanceDriver {
     return guest;
   }
 
+  async #run(spec: StartSpec, options: Parameters<typeof runStart>[2]): ReturnType<typeof runStart> {
+    this.#starting++;
+    try {
+      await this.#dropping;
+      return await runStart(this.#files, spec, options);
+    } finally {
+      this.#starting--;
+    }
+  }
+
   async #cleanUp(key: string): Promise<void> {
     await removeCgroups(this.#layout, this.#files, key);
+    if (this.#starting === 0 && this.#table.all().every((guest) => guest.key === key)) {
+      this.#dropping = new Cgroup(this.#layout, this.#files.guests).removeIfEmpty();
+      await this.#dropping;
+    }
     await unstageMounts(this.#files, key);
     await removeInterfaces(await configuredInterfaces(this.#files, key));
   }

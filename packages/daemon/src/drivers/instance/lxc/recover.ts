@@ -1,5 +1,5 @@
 import type { Log } from '../../../core/log.ts';
-import { type CgroupLayout, rootCgroups } from '../../../host/cgroup.ts';
+import { Cgroup, type CgroupLayout, cgroupsBelow } from '../../../host/cgroup.ts';
 import {
   childrenOf,
   identify,
@@ -83,10 +83,11 @@ async function endMonitor(monitor: ProcessIdentity): Promise<void> {
 
 async function removeLeftovers(context: RecoverContext, known: ReadonlySet<string>): Promise<void> {
   const { files, layout, table, log } = context;
-  const cgroups = (await rootCgroups(layout, `${files.cgroupPrefix}.`)).map((name) =>
-    name.replace(/^[^.]+\.(payload|monitor)\./, ''),
-  );
-  const keys = new Set([...cgroups, ...(await files.keys())]);
+  const keys = new Set([
+    ...(await keysBelow(layout, '', files.monitor(''))),
+    ...(await keysBelow(layout, files.guests, 'payload.')),
+    ...(await files.keys()),
+  ]);
   for (const key of keys) {
     if (table.get(key) !== undefined) continue;
     try {
@@ -98,4 +99,10 @@ async function removeLeftovers(context: RecoverContext, known: ReadonlySet<strin
       log.warn('cannot clean up after guest', { instance: key, error });
     }
   }
+  if (table.all().length === 0) await new Cgroup(layout, files.guests).removeIfEmpty();
+}
+
+/** What follows `prefix` in the names of the cgroups there. */
+async function keysBelow(layout: CgroupLayout, parent: string, prefix: string): Promise<string[]> {
+  return (await cgroupsBelow(layout, parent, prefix)).map((name) => name.slice(prefix.length));
 }
