@@ -28,3 +28,17 @@ export async function mountDevice(
 ): Promise<void> {
   await run('mount', ['-t', type, ...(options.length === 0 ? [] : ['-o', options.join(',')]), '--', device, target]);
 }
+
+/** Loop device that stands for `file`; made when there is none. */
+export async function attachLoop(file: string): Promise<string> {
+  const known = await loopDeviceOf(file);
+  if (known !== undefined) return known;
+  const { stdout } = await run('losetup', ['--find', '--show', '--', file]);
+  return stdout.trim();
+}
+
+/** Removes the loop device that stands for `file`; it goes when nothing uses it any more. */
+export async function detachLoop(file: string): Promise<void> {
+  const device = await loopDeviceOf(file);
+  if (device !== undefined) await run('losetup', ['--detach', device]);
+}

@@ -5,6 +5,8 @@ import type { StorageDriver } from './contract.ts';
 import { BtrfsDriver } from './btrfs/driver.ts';
 import { CephfsDriver } from './cephfs/driver.ts';
 import { DirDriver } from './dir/driver.ts';
+import { LvmDriver } from './lvm/driver.ts';
+import { ZfsDriver } from './zfs/driver.ts';
 
 export interface StorageDriversOptions {
   /** Where the configurations of Ceph clusters are; default `/etc/ceph`. */
@@ -18,7 +20,13 @@ export class StorageDrivers implements AsyncDisposable {
 
   constructor(log: Log, { cephFolder = '/etc/ceph' }: StorageDriversOptions = {}) {
     const host = { namespaces: this.#namespaces, newId: () => randomUUID().replaceAll('-', '').slice(0, 16), log };
-    const drivers: StorageDriver[] = [new DirDriver(host), new BtrfsDriver(host), new CephfsDriver({ ...host, cephFolder })];
+    const drivers: StorageDriver[] = [
+      new DirDriver(host),
+      new BtrfsDriver(host),
+      new ZfsDriver(host),
+      new LvmDriver(host),
+      new CephfsDriver({ ...host, cephFolder }),
+    ];
     this.#drivers = new Map(drivers.map((driver) => [driver.name, driver]));
   }
 

@@ -1,0 +1,171 @@
+import { chmod, mkdir, readdir, rm, rmdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { errors } from '../../../core/errors.ts';
+import { KeyedQueue } from '../../../core/keyed-queue.ts';
+import { pathExists } from '../../../host/files.ts';
+import { attachLoop, detachLoop, growLoop } from '../../../host/loop.ts';
+import { unmountTree } from '../../../host/mounts.ts';
+import { lvm, lvmIfThere } from '../../../host/tools/lvm.ts';
+import { isBorrowed, POOL_TAG, sourceOf, thinPoolAmong } from './source.ts';
+import { removePoints } from '../common/mount-points.ts';
+import { POOL_FOLDERS } from '../common/volume-names.ts';
+import type { PoolSpec, Quota, Roots, Snapshots, StoragePool, VolumeRef, Volumes } from '../contract.ts';
+import { LogicalVolumes, type LvmContext } from './context.ts';
+import { bytesIn, OWN_TAG, placeOf, removeVolumes, renameVolume } from './plan.ts';
+import { recoveryPlan } from './recovery.ts';
+import { groupCommand, parseGroup, type VolumeGroup } from './report.ts';
+import { LvmVolumes, rootsOf, snapshotsOf } from './volumes.ts';
+import type { LvmHost } from './driver.ts';
+
+/** Keys that name what the pool is made of. */
+const FIXED_KEYS = ['lvm.use_thinpool', 'lvm.thinpool_metadata_size', 'lvm.vg.force_reuse'];
+const POOL_STRIPES = ['volume.lvm.stripes', 'volume.lvm.stripes.size'];
+
+/** A pool of logical volumes in one volume group. */
+export class LvmPool implements StoragePool {
+  spec: PoolSpec;
+  readonly volumes: Volumes;
+  readonly roots: Roots;
+  readonly snapshots: Snapshots;
+  readonly quota: Quota;
+  readonly #pool: LvmContext;
+
+  constructor(spec: PoolSpec, { newId, log }: LvmHost) {
+    this.spec = spec;
+    const { path } = spec;
+    const volumes = new LogicalVolumes(placeOf(spec.name, spec.config), log);
+    this.#pool = { path, staging: join(path, 'staging'), volumes, queue: new KeyedQueue(), newId, log };
+    const all = new LvmVolumes(this.#pool);
+    this.volumes = all;
+    this.roots = rootsOf(all);
+    this.snapshots = snapshotsOf(all);
+    this.quota = { set: (volume, size) => all.resize(volume, size) };
+  }
+
+  async mount(): Promise<void> {
+    const { path, name } = this.spec;
+    const source = sourceOf(this.spec);
+    if (source.kind === 'loop') {
+      if (!(await pathExists(source.file)))
+        throw errors.unavailable(`Source "${source.file}" of the pool "${name}" doesn't exist`);
+      await attachLoop(source.file);
+    }
+    if ((await this.#group()) === undefined)
+      throw errors.unavailable(`Volume group "${this.#pool.volumes.place.group}" of the pool "${name}" doesn't exist`);
+    await mkdir(path, { recursive: true, mode: 0o711 });
+    for (const { name: folder, mode } of [...POOL_FOLDERS, { name: 'staging', mode: 0o700 }]) {
+      await mkdir(join(path, folder), { recursive: true });
+      await chmod(join(path, folder), mode);
+    }
+    await chmod(path, 0o711);
+  }
+
+  async unmount(): Promise<void> {
+    await this.#unmountBelow([...POOL_FOLDERS.map(({ name }) => name), 'staging']);
+    if ((await this.#group()) !== undefined && !isBorrowed(this.spec))
+      await lvm(['vgchange', '--activate', 'n', this.#pool.volumes.place.group]);
+    const source = sourceOf(this.spec);
+    if (source.kind === 'loop') await detachLoop(source.file);
+  }
+
+  async destroy(): Promise<void> {
+    const { path } = this.spec;
+    const source = sourceOf(this.spec);
+    await this.#unmountBelow([...POOL_FOLDERS.map(({ name }) => name), 'staging']);
+    if (source.kind === 'loop' && (await pathExists(source.file))) await attachLoop(source.file);
+    const group = await this.#group();
+    if (group !== undefined) await this.#removeGroup(group);
+    if (source.kind === 'loop') {
+      await detachLoop(source.file);
+      await rm(source.file, { force: true });
+    }
+    for (const folder of [...POOL_FOLDERS.map(({ name }) => name), 'staging']) await removePoints(join(path, folder));
+    for (const folder of [...POOL_FOLDERS.map(({ name }) => name), 'staging'])
+      await rmdir(join(path, folder)).catch(() => undefined);
+    await rmdir(path).catch(() => undefined);
+  }
+
+  async update(config: Readonly<Record<string, string>>): Promise<void> {
+    const changed = (key: string) => (config[key] ?? '') !== (this.spec.config[key] ?? '');
+    const { thin } = this.#pool.volumes;
+    for (const key of [...FIXED_KEYS, ...(thin ? POOL_STRIPES : [])])
+      if (changed(key))
+        throw errors.badRequest(
+          `"${key}" cannot be changed${POOL_STRIPES.includes(key) ? ' when using thin pool' : ''}`,
+        );
+    if (changed('size')) await this.#grow(config);
+    if (changed('lvm.vg_name') || changed('lvm.thinpool_name'))
+      await this.#pool.volumes.moveTo(placeOf(this.spec.name, config));
+    this.spec = { ...this.spec, config };
+  }
+
+  async resources(): Promise<{ space: { used: number; total: number }; inodes: { used: number; total: number } }> {
+    const { thinPool } = this.#pool.volumes.place;
+    const pool = thinPool === undefined ? undefined : await this.#pool.volumes.find(thinPool);
+    if (pool !== undefined) {
+      const used = Math.round((pool.size * (pool.used ?? 0)) / 100);
+      return { space: { used, total: pool.size }, inodes: { used: 0, total: 0 } };
+    }
+    const group = await this.#group();
+    if (group === undefined) throw errors.unavailable(`The volume group of the pool "${this.spec.name}" is gone`);
+    return { space: { used: group.size - group.free, total: group.size }, inodes: { used: 0, total: 0 } };
+  }
+
+  async recover(_known: readonly VolumeRef[]): Promise<void> {
+    const { volumes, path, staging } = this.#pool;
+    const idle = POOL_FOLDERS.map(({ name }) => name).filter(
+      (name) => name === 'images' || name.endsWith('-snapshots'),
+    );
+    await this.#unmountBelow([...idle, 'staging']);
+    for (const name of await readdir(staging)) await rm(join(staging, name), { recursive: true, force: true });
+    const { renames, remove } = recoveryPlan((await volumes.list()).map(({ name }) => name));
+    for (const { from, to } of renames) await volumes.run(renameVolume(volumes.place, from, to));
+    await volumes.remove(remove);
+    for (const { name } of POOL_FOLDERS) await removePoints(join(path, name));
+  }
+
+  async #group(): Promise<VolumeGroup | undefined> {
+    const text = await lvmIfThere(groupCommand(this.#pool.volumes.place.group));
+    return text === undefined ? undefined : parseGroup(text);
+  }
+
+  /** A group the user brought stays, with everything in it that is not ours. */
+  async #removeGroup({ name }: VolumeGroup): Promise<void> {
+    const { volumes } = this.#pool;
+    if (!isBorrowed(this.spec)) {
+      await lvm(['vgremove', '--force', name]);
+      return;
+    }
+    const there = await volumes.list();
+    const thinPool = thinPoolAmong(this.spec.config, there);
+    const ours = there.filter((one) => one.tags.includes(OWN_TAG) && one !== thinPool);
+    if (ours.length > 0)
+      await lvm(
+        removeVolumes(
+          volumes.place,
+          ours.map((one) => one.name),
+        ),
+      );
+    const foreign = there.some((one) => one.pool !== '' && one.pool === thinPool?.name && !ours.includes(one));
+    if (thinPool?.tags.includes(OWN_TAG) === true && !foreign) await lvm(removeVolumes(volumes.place, [thinPool.name]));
+    await lvm(['vgchange', '--deltag', POOL_TAG, name]);
+  }
+
+  async #grow(config: Readonly<Record<string, string>>): Promise<void> {
+    const source = sourceOf(this.spec);
+    if (source.kind !== 'loop') throw errors.badRequest('Cannot resize non-loopback pools');
+    const current = (await stat(source.file)).size;
+    const wanted = bytesIn(config, 'size') ?? current;
+    if (wanted < current)
+      throw errors.badRequest(`Invalid value for option "size": A loop pool cannot shrink below its ${current} bytes`);
+    await growLoop(source.file, wanted);
+    await lvm(['pvresize', await attachLoop(source.file)]);
+    const { place } = this.#pool.volumes;
+    if (place.thinPool !== undefined && ((await this.#group())?.free ?? 0) > 0)
+      await lvm(['lvextend', '--extents', '+100%FREE', `${place.group}/${place.thinPool}`]);
+  }
+
+  async #unmountBelow(folders: readonly string[]): Promise<void> {
+    for (const folder of folders) await unmountTree(join(this.spec.path, folder));
+  }
+}

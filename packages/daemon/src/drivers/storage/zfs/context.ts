@@ -1,0 +1,70 @@
+import type { KeyedQueue } from '../../../core/keyed-queue.ts';
+import type { Log } from '../../../core/log.ts';
+import { zfs, type ZfsCommand, zfsIfThere } from '../../../host/tools/zfs.ts';
+import {
+  type Dataset,
+  deletionPlan,
+  getProperties,
+  listDatasets,
+  listSnapshots,
+  parseDatasets,
+  parseNames,
+  parseProperties,
+} from './plan.ts';
+
+/** The datasets of one pool. */
+export class Datasets {
+  /** Dataset that holds the pool: a zpool's own, or one below. */
+  readonly root: string;
+
+  constructor(root: string) {
+    this.root = root;
+  }
+
+  run(command: ZfsCommand): Promise<string> {
+    return zfs(command);
+  }
+
+  async all(below: string = this.root): Promise<readonly Dataset[]> {
+    const text = await zfsIfThere(listDatasets(below));
+    return text === undefined ? [] : parseDatasets(text);
+  }
+
+  async exists(name: string): Promise<boolean> {
+    return (await zfsIfThere(['zfs', 'list', '-H', '-o', 'name', name])) !== undefined;
+  }
+
+  /** As `dataset@name`, oldest first. */
+  async snapshots(dataset: string): Promise<readonly string[]> {
+    const text = await zfsIfThere(listSnapshots(dataset));
+    return text === undefined ? [] : parseNames(text);
+  }
+
+  async property(dataset: string, name: string): Promise<string | undefined> {
+    const text = await zfsIfThere(getProperties(dataset, [name]));
+    return text === undefined ? undefined : parseProperties(text).get(name);
+  }
+
+  /** Deletes it now, or once the last clone of it is gone. Absent = no effect. */
+  async delete(dataset: string, id: string): Promise<void> {
+    const datasets = await this.all();
+    if (!datasets.some(({ name }) => name === dataset)) return;
+    const snapshots = new Map([[dataset, await this.snapshots(dataset)]]);
+    for (const command of deletionPlan({ datasets, snapshots }, dataset, { root: this.root, id })) await zfs(command);
+  }
+}
+
+/** What the parts of one `zfs` pool share. */
+export interface ZfsContext {
+  /** Folder of the pool's mount points. */
+  readonly path: string;
+  /** Mount points of what is being made. */
+  readonly staging: string;
+  readonly datasets: Datasets;
+  /** The pool's own config, as it is now. */
+  readonly config: () => Readonly<Record<string, string>>;
+  /** One lane per volume. */
+  readonly queue: KeyedQueue;
+  readonly newId: () => string;
+  readonly log: Log;
+}

@@ -1,0 +1,103 @@
+import { chmod, chown, mkdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { errors } from '../../../core/errors.ts';
+import { retry } from '../../../core/retry.ts';
+import { pathExists } from '../../../host/files.ts';
+import { mountDevice } from '../../../host/loop.ts';
+import { isMountPoint, unmountAll } from '../../../host/mounts.ts';
+import { linkFolder } from '../common/mount-points.ts';
+import { contentFile, snapshotPath, volumePath } from '../common/volume-names.ts';
+import type { RootMount, RootOptions, SnapshotRef, VolumeRef } from '../contract.ts';
+import type { ZfsContext } from './context.ts';
+import { datasetOf, isBlock, STAGING } from './names.ts';
+import { clone } from './plan.ts';
+
+/** How long udev is waited for. */
+const DEVICE = { attempts: 40, delay: 25, maxDelay: 1000, retryable: () => true };
+
+/** Makes volumes reachable: file systems on their mount points, zvols by their device. */
+export class ZfsMounter {
+  readonly #pool: ZfsContext;
+
+  constructor(pool: ZfsContext) {
+    this.#pool = pool;
+  }
+
+  /** Folder, or the device of a block volume. Idempotent. @throws not-found. */
+  async mount(volume: VolumeRef): Promise<string> {
+    const { datasets } = this.#pool;
+    const path = volumePath(this.#pool.path, volume);
+    if (!isBlock(volume) && isMountPoint(path)) return path;
+    const dataset = datasetOf(datasets.root, volume);
+    if (!(await datasets.exists(dataset))) throw errors.notFound('Storage volume not found');
+    if (!isBlock(volume)) {
+      await this.mountDataset(dataset, path, volume.type === 'image');
+      return path;
+    }
+    const device = await zvolDevice(dataset);
+    return volume.type === 'custom' ? device : linkFolder(path, contentFile(volume), device);
+  }
+
+  async unmount(volume: VolumeRef): Promise<void> {
+    await unmountAll(volumePath(this.#pool.path, volume));
+  }
+
+  /** A file system or a snapshot of one. */
+  async mountDataset(dataset: string, path: string, readOnly = false): Promise<void> {
+    await mkdir(path, { recursive: true, mode: 0o700 });
+    await mountDevice(dataset, path, 'zfs', readOnly ? ['ro'] : []);
+  }
+
+  /** Makes the folder of a container's root belong to its range, so that its own root may pass. */
+  async mountRoot(volume: VolumeRef, options: RootOptions): Promise<RootMount> {
+    const path = await this.mount(volume);
+    if (volume.type === 'virtual-machine') return { path, ids: 'plain' };
+    const base = options.idRange?.base ?? 0;
+    const found = await stat(path);
+    if (found.uid !== base) await chown(path, base, base);
+    if ((found.mode & 0o7777) !== 0o100) await chmod(path, 0o100);
+    return { path: join(path, 'rootfs'), ids: 'plain' };
+  }
+
+  /** A file system's snapshot is mounted itself; a zvol's has no device, so a clone that lives as long stands for it. */
+  async mountSnapshot(snapshot: SnapshotRef): Promise<RootMount> {
+    const { datasets, path: pool } = this.#pool;
+    const path = snapshotPath(pool, snapshot, snapshot.snapshot);
+    const inside = snapshot.type === 'container' ? join(path, 'rootfs') : path;
+    if (isMountPoint(path)) return { path: inside, ids: 'plain' };
+    const dataset = datasetOf(datasets.root, snapshot);
+    if (!(await datasets.exists(dataset))) throw errors.notFound('Storage volume snapshot not found');
+    if (!isBlock(snapshot)) {
+      await this.mountDataset(dataset, path, true);
+      return { path: inside, ids: 'plain' };
+    }
+    const standIn = this.#standIn(snapshot);
+    if (!(await datasets.exists(standIn))) await datasets.run(clone(dataset, standIn, 'zvol'));
+    const device = await zvolDevice(standIn);
+    if (snapshot.type === 'custom') return { path: device, ids: 'plain' };
+    return { path: await linkFolder(path, contentFile(snapshot), device), ids: 'plain' };
+  }
+
+  async unmountSnapshot(snapshot: SnapshotRef): Promise<void> {
+    const { datasets, path, newId } = this.#pool;
+    await unmountAll(snapshotPath(path, snapshot, snapshot.snapshot));
+    if (isBlock(snapshot)) await datasets.delete(this.#standIn(snapshot), newId());
+  }
+
+  /** Dataset that stands for a zvol's snapshot. */
+  #standIn(snapshot: SnapshotRef): string {
+    const { root } = this.#pool.datasets;
+    return `${root}/${STAGING}/${datasetOf(root, snapshot)
+      .slice(root.length + 1)
+      .replaceAll(/[/@]/g, ':')}`;
+  }
+}
+
+/** The device of a zvol; udev makes it a moment later. @throws unavailable. */
+export async function zvolDevice(dataset: string): Promise<string> {
+  const device = `/dev/zvol/${dataset}`;
+  await retry(async () => {
+    if (!(await pathExists(device))) throw errors.unavailable(`The device "${device}" did not appear`);
+  }, DEVICE);
+  return device;
+}

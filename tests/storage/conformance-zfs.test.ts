@@ -1,0 +1,27 @@
+import { join } from 'node:path';
+import { describe, it } from 'vitest';
+import {
+  type ConformanceTarget,
+  describeStorageDriver,
+} from '../../packages/daemon/src/drivers/storage/storage-conformance.ts';
+import { describeNativeTransfer } from '../../packages/daemon/src/drivers/storage/transfer-conformance.ts';
+import { driverNamed } from './drivers.ts';
+
+const { supported, reason } = await driverNamed('zfs').probe();
+let made = 0;
+
+const target: ConformanceTarget = {
+  newDriver: () => driverNamed('zfs'),
+  spec: (folder) => ({
+    name: `keelson-test-${process.pid}-${made++}`,
+    config: { size: '512MiB' },
+    path: join(folder, 'storage-pools/p'),
+    loopFile: join(folder, 'disks/p.img'),
+  }),
+  restores: 'newest',
+};
+
+if (supported) {
+  describeStorageDriver('zfs', target);
+  describeNativeTransfer('zfs', target);
+} else describe('storage driver zfs', () => it.skip(`is not run: ${reason ?? ''}`, () => undefined));
