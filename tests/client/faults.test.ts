@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { APIException, Client, ClientConnectionFailed, type ClientOptions, exportToFile } from '@keelson/client';
 import { until } from '@keelson/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -188,18 +189,66 @@ describe('faults', () => {
     expect(await failure(connect().server.get())).toMatchObject({ name: 'ClientConnectionFailed' });
   });
 
-  it('a kept connection that the server closes just as it is used again', async () => {
-    const seen = new Map<Socket, number>();
-    await serve((connection) => {
-      const nth = (seen.get(connection) ?? 0) + 1;
-      seen.set(connection, nth);
-      if (nth === 1) connection.write(good({ api_extensions: [] }));
-      else connection.destroy();
+  describe('a kept connection that the server closes just as it is used again', () => {
+    const requests: string[] = [];
+    /** Answers the first `good` requests of all; later ones come over a connection that ends without an answer. */
+    async function stale(goods: number): Promise<Client> {
+      requests.length = 0;
+      const used = new Set<Socket>();
+      server = createServer((connection) => {
+        track(connection);
+        connection.on('data', (data) => {
+          requests.push(data.toString().split('\r\n')[0] ?? '');
+          if (used.has(connection) && requests.length > goods) connection.destroy();
+          else connection.write(good({ api_extensions: [] }));
+          used.add(connection);
+        });
+      }).listen(socket);
+      await once(server, 'listening');
+      return connect();
+    }
+
+    it('a GET is asked again, over a connection of its own even where others are as dead', async () => {
+      const client = await stale(3);
+      await Promise.all([client.server.get(), client.server.get(), client.server.get()]);
+      expect(await client.server.get()).toEqual({ api_extensions: [] });
+      expect(requests).toHaveLength(5);
     });
-    const client = connect();
-    await client.server.get();
-    expect(await client.server.get()).toEqual({ api_extensions: [] });
-    expect(seen.size).toBe(2);
+
+    it('a POST that the server may have had is sent once and fails', async () => {
+      const client = await stale(1);
+      await client.server.get();
+      const error = await failure(client.profiles.create('once'));
+      expect(error).toMatchObject({ name: 'ClientConnectionFailed', method: 'POST' });
+      expect(requests.filter((one) => one.startsWith('POST'))).toHaveLength(1);
+    });
+
+    it('a POST that the closed connection did not take is sent again', async () => {
+      const client = await stale(9);
+      await client.server.get();
+      // Closed in the same turn: the client has not seen it yet.
+      for (const one of open) one.destroy();
+      await client.api.profiles.post({ json: { name: 'again' } });
+      expect(requests.filter((one) => one.startsWith('POST'))).toHaveLength(1);
+    });
+
+    it('an upload that is a stream is not sent again', async () => {
+      const client = await stale(9);
+      await client.server.get();
+      for (const one of open) one.destroy();
+      const upload = client.images.create(Readable.from([Buffer.from('once only')]));
+      expect(await failure(upload)).toMatchObject({ name: 'ClientConnectionFailed', method: 'POST' });
+    });
+
+    it('an idle connection is given up long before servers do that; a slow answer is waited for', async () => {
+      const client = await stale(9);
+      await client.server.get();
+      await until('the connection to be closed', () => open.size === 0, { timeoutMs: 4000 });
+      server?.close();
+      rmSync(socket, { force: true });
+      await serve((connection) => setTimeout(() => connection.write(good({ api_extensions: [] })), 2500));
+      expect(await client.server.get()).toEqual({ api_extensions: [] });
+    });
   });
 
   it('a lost websocket of a command ends the command with an error', async () => {

@@ -1,6 +1,9 @@
 import type { InstanceConsolePost, InstanceExecPost, Operation as OperationRecord } from '@keelson/api';
 import type { Connection } from './connection.ts';
+import { deferred } from './deferred.ts';
+import { ClientConnectionFailed } from './errors.ts';
 import type { ModelContext } from './model.ts';
+import { OutputStream } from './output-stream.ts';
 import { projectOf } from './resources/common.ts';
 import type { SocketEvent, WebSocketLike } from './transport/types.ts';
 
@@ -29,42 +32,6 @@ export interface ExecResult {
   readonly exitCode: number;
   readonly stdout: string;
   readonly stderr: string;
-}
-
-/** Output of one stream of a command, as it comes; text at the end with `text()`. Iterate or ask once, not both. */
-export class OutputStream implements AsyncIterable<Uint8Array> {
-  readonly #chunks: Uint8Array[] = [];
-  #ended = false;
-  #wake: (() => void) | undefined;
-
-  /** @internal */
-  push(chunk: Uint8Array): void {
-    this.#chunks.push(chunk);
-    this.#wake?.();
-  }
-
-  /** @internal */
-  end(): void {
-    this.#ended = true;
-    this.#wake?.();
-  }
-
-  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
-    for (;;) {
-      const chunk = this.#chunks.shift();
-      if (chunk !== undefined) yield chunk;
-      else if (this.#ended) return;
-      else await new Promise<void>((resolve) => (this.#wake = resolve));
-    }
-  }
-
-  /** Everything until the stream's end, decoded as UTF-8. */
-  async text(): Promise<string> {
-    const decoder = new TextDecoder();
-    let text = '';
-    for await (const chunk of this) text += decoder.decode(chunk, { stream: true });
-    return text + decoder.decode();
-  }
 }
 
 /** A command that runs in an instance. Disposing kills it if it still runs. */
@@ -175,9 +142,10 @@ export async function startExec(
   const fds = (metadata.metadata as { fds?: Record<string, string> } | null)?.fds ?? {};
   try {
     const sockets = await openSockets({ connection, operation, fds, signal }, interactive);
-    const ended = operations
-      .wait(operation, { signal })
-      .then((record) => Number((record.metadata as { return?: number } | null)?.return ?? 0));
+    const lost = lossOf(sockets.control, connection, path);
+    const ended = Promise.race([operations.wait(operation, { signal: anyOf(signal, lost.signal) }), lost.failure])
+      .then((record) => Number((record.metadata as { return?: number } | null)?.return ?? 0))
+      .finally(() => lost.stop());
     const process = new ExecProcess(sockets, ended, signal);
     void feed(process, stdin, interactive);
     return process;
@@ -186,6 +154,41 @@ export async function startExec(
     await operations.cancel(operation).catch(() => undefined);
     throw error;
   }
+}
+
+/**
+ * Watches for a control socket that breaks off without a close. The server then kills the command, which ends its
+ * operation; a server that never says so must not be waited for without end.
+ */
+function lossOf(control: WebSocketLike, connection: Connection, url: string): Loss {
+  const gone = new AbortController();
+  const { promise, reject } = deferred<never>();
+  promise.catch(() => undefined);
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const { endpoint } = connection.transport;
+  const fail = (): void => {
+    reject(new ClientConnectionFailed('The connection to the command was lost', { method: 'POST', url, endpoint }));
+    gone.abort();
+  };
+  control.addEventListener('close', ({ code }) => {
+    if (code === BROKEN_OFF) timer = setTimeout(fail, LOSS_MS);
+  });
+  return { signal: gone.signal, failure: promise, stop: () => clearTimeout(timer) };
+}
+
+interface Loss {
+  readonly signal: AbortSignal;
+  readonly failure: Promise<never>;
+  stop(): void;
+}
+
+/** Close code of a websocket that ended without one. */
+const BROKEN_OFF = 1006;
+/** Milliseconds that the operation of a broken-off command has to end. */
+const LOSS_MS = 5000;
+
+function anyOf(one: AbortSignal | undefined, other: AbortSignal): AbortSignal {
+  return one === undefined ? other : AbortSignal.any([one, other]);
 }
 
 /** Body of `POST …/exec` or `…/console`. */
@@ -244,6 +247,7 @@ async function feed(process: ExecProcess, stdin: ExecInput | undefined, interact
 
 /** Resolves at the stream's end: an empty text message or the socket's close. */
 function receive(socket: WebSocketLike, output: OutputStream): Promise<void> {
+  output.readFrom(socket);
   return new Promise((resolve) => {
     const end = (): void => {
       output.end();

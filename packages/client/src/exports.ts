@@ -15,11 +15,11 @@ export {
   type ExecOptions,
   ExecProcess,
   type ExecResult,
-  OutputStream,
   type ShellOptions,
 } from './exec.ts';
 export { type AllOptions, Manager } from './manager.ts';
 export { type CallOptions, Model, type Sparse, type WaitOptions } from './model.ts';
+export { OutputStream } from './output-stream.ts';
 export type { MigrationMode } from './migration.ts';
 export type { WaitForOptions } from './operation-waiter.ts';
 export { Certificate, CertificateManager } from './resources/certificate.ts';

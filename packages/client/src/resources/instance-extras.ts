@@ -1,42 +1,12 @@
 import type { ImageMetadata, InstanceBackup, InstanceBackupsPost } from '@keelson/api';
 import type { CallOptions } from '../model.ts';
-import { Download, nameOf } from './common.ts';
+import { Backups } from './backups.ts';
+import { nameOf } from './common.ts';
 import { Part } from './part.ts';
 
-/** `instance.backups`; the server needs the extension `container_backup`. */
-export class InstanceBackups extends Part {
-  /** Names of the backups. `GET /1.0/instances/<name>/backups` */
-  async all(options: CallOptions = {}): Promise<string[]> {
-    await this.context.assertExtension('container_backup');
-    return (await this.context.connection.get<string[]>(this.path('backups'), { signal: options.signal })).map(nameOf);
-  }
-
-  /** `GET /1.0/instances/<name>/backups/<backup>` @throws NotFound */
-  async get(name: string, options: CallOptions = {}): Promise<InstanceBackup> {
-    return this.context.connection.get<InstanceBackup>(this.path('backups', name), { signal: options.signal });
-  }
-
-  /** Makes a backup on the server and waits until it is there. `POST /1.0/instances/<name>/backups` @throws APIException */
-  async create(definition: InstanceBackupsPost = {}, options: CallOptions = {}): Promise<void> {
-    await this.context.assertExtension('container_backup');
-    await this.change('POST', this.path('backups'), definition, options);
-  }
-
-  /** The backup as a tarball. `GET /1.0/instances/<name>/backups/<backup>/export` @throws NotFound */
-  async export(name: string, options: CallOptions = {}): Promise<Download> {
-    const path = this.path('backups', name, 'export');
-    return new Download(await this.context.connection.raw('GET', path, { signal: options.signal }));
-  }
-
-  /** `POST /1.0/instances/<name>/backups/<backup>` @throws APIException when the name is taken */
-  async rename(name: string, newName: string, options: CallOptions = {}): Promise<void> {
-    await this.change('POST', this.path('backups', name), { name: newName }, options);
-  }
-
-  /** `DELETE /1.0/instances/<name>/backups/<backup>` @throws NotFound */
-  async delete(name: string, options: CallOptions = {}): Promise<void> {
-    await this.change('DELETE', this.path('backups', name), undefined, options);
-  }
+/** `instance.backups`: `/1.0/instances/<name>/backups`; the server needs the extension `container_backup`. */
+export class InstanceBackups extends Backups<InstanceBackup, InstanceBackupsPost> {
+  protected readonly extension = 'container_backup';
 }
 
 /** `instance.logs`: the instance's log files on the host. */

@@ -5,7 +5,7 @@ import type {
   StorageVolumeSnapshotsPost,
 } from '@keelson/api';
 import type { CallOptions } from '../model.ts';
-import { Download, nameOf } from './common.ts';
+import { Backups } from './backups.ts';
 import { Part } from './part.ts';
 
 /** `volume.snapshots`: `…/volumes/<type>/<name>/snapshots` */
@@ -48,37 +48,6 @@ export class StorageVolumeSnapshots extends Part {
 }
 
 /** `volume.backups`: `…/volumes/<type>/<name>/backups`; the server needs the extension `custom_volume_backup`. */
-export class StorageVolumeBackups extends Part {
-  /** Names of the backups. `GET …/backups` */
-  async all(options: CallOptions = {}): Promise<string[]> {
-    return (await this.context.connection.get<string[]>(this.path('backups'), { signal: options.signal })).map(nameOf);
-  }
-
-  /** `GET …/backups/<backup>` @throws NotFound */
-  async get(name: string, options: CallOptions = {}): Promise<StoragePoolVolumeBackup> {
-    const path = this.path('backups', name);
-    return this.context.connection.get<StoragePoolVolumeBackup>(path, { signal: options.signal });
-  }
-
-  /** Makes a backup on the server and waits until it is there. `POST …/backups` @throws APIException */
-  async create(definition: StoragePoolVolumeBackupsPost = {}, options: CallOptions = {}): Promise<void> {
-    await this.context.assertExtension('custom_volume_backup');
-    await this.change('POST', this.path('backups'), definition, options);
-  }
-
-  /** The backup as a tarball. `GET …/backups/<backup>/export` @throws NotFound */
-  async export(name: string, options: CallOptions = {}): Promise<Download> {
-    const path = this.path('backups', name, 'export');
-    return new Download(await this.context.connection.raw('GET', path, { signal: options.signal }));
-  }
-
-  /** `POST …/backups/<backup>` @throws APIException when the name is taken */
-  async rename(name: string, newName: string, options: CallOptions = {}): Promise<void> {
-    await this.change('POST', this.path('backups', name), { name: newName }, options);
-  }
-
-  /** `DELETE …/backups/<backup>` @throws NotFound */
-  async delete(name: string, options: CallOptions = {}): Promise<void> {
-    await this.change('DELETE', this.path('backups', name), undefined, options);
-  }
+export class StorageVolumeBackups extends Backups<StoragePoolVolumeBackup, StoragePoolVolumeBackupsPost> {
+  protected readonly extension = 'custom_volume_backup';
 }

@@ -18,6 +18,15 @@ export interface NodeTransportOptions {
   readonly timeout?: number | undefined;
 }
 
+/**
+ * Milliseconds that an idle connection is kept. Servers keep it longer (Node's own 5 s, keelsond 65 s, LXD and Incus
+ * for good), so that none closes it just as it is used again.
+ */
+const IDLE_MS = 2000;
+
+/** Errors of a connection that the other side has closed. */
+const CLOSED: ReadonlySet<string | undefined> = new Set(['ECONNRESET', 'EPIPE']);
+
 /** Keep-alive connections over a unix socket or TLS, with node:http. */
 export class NodeTransport implements Transport {
   readonly endpoint: string;
@@ -31,7 +40,13 @@ export class NodeTransport implements Transport {
   constructor(options: NodeTransportOptions) {
     const { endpoint, timeout } = options;
     this.#timeout = timeout;
-    const keepAlive = { keepAlive: true, maxFreeSockets: 16, noDelay: true, scheduling: 'lifo' as const };
+    const keepAlive = {
+      keepAlive: true,
+      maxFreeSockets: 16,
+      noDelay: true,
+      scheduling: 'lifo' as const,
+      timeout: IDLE_MS,
+    };
     const failed = (error: unknown, path: string): Error => this.#failed(error, { method: 'GET', path });
     if (endpoint.kind === 'unix') {
       this.endpoint = `unix:${endpoint.socket}`;
@@ -56,9 +71,11 @@ export class NodeTransport implements Transport {
     try {
       return await this.#send(request);
     } catch (error) {
-      // The server closed an idle connection just when it was used again: ask once more where that is harmless.
-      if (error instanceof LostReused && request.method === 'GET' && !this.#closed) return this.#send(request, false);
-      throw error instanceof LostReused ? error.failure : error;
+      if (!(error instanceof LostReused)) throw error;
+      if (this.#closed) throw error.failure;
+      // The others that wait may be as dead: the second try has a connection of its own.
+      for (const sockets of Object.values(this.#agent.freeSockets)) for (const one of sockets ?? []) one.destroy();
+      return this.#send(request, false);
     }
   }
 
@@ -80,6 +97,8 @@ export class NodeTransport implements Transport {
     if (typeof body === 'string') headers['Content-Length'] = Buffer.byteLength(body);
     else if (body instanceof Uint8Array) headers['Content-Length'] = body.byteLength;
     const outgoing = this.#request({ ...this.#base, method, path, headers });
+    let read = 0;
+    outgoing.once('socket', (socket) => (read = socket.bytesRead));
     const wrap = (error: unknown): Error => (signal?.aborted ? (signal.reason as Error) : this.#failed(error, request));
     const abort = (): void => void outgoing.destroy();
     signal?.addEventListener('abort', abort, { once: true });
@@ -89,8 +108,8 @@ export class NodeTransport implements Transport {
       signal?.removeEventListener('abort', abort);
     });
     outgoing.on('error', (error: NodeJS.ErrnoException) => {
-      const lost = mayAskAgain && outgoing.reusedSocket && error.code === 'ECONNRESET' && !signal?.aborted;
-      reject(lost ? new LostReused(wrap(error)) : wrap(error));
+      const lost = mayAskAgain && outgoing.reusedSocket && outgoing.socket?.bytesRead === read;
+      reject(lost && !signal?.aborted && mayRepeat(request, error.code) ? new LostReused(wrap(error)) : wrap(error));
     });
     outgoing.once('response', (incoming) => {
       clearTimeout(timer);
@@ -110,6 +129,15 @@ export class NodeTransport implements Transport {
       cause: error,
     });
   }
+}
+
+/**
+ * Whether a request may be sent again that failed on a kept connection before any answer: one that changes nothing;
+ * else only when the connection would not take it (`EPIPE`), so that the server cannot have had it whole.
+ */
+function mayRepeat({ method, body }: TransportRequest, code: string | undefined): boolean {
+  const whole = body === undefined || typeof body === 'string' || body instanceof Uint8Array;
+  return whole && (method === 'GET' ? CLOSED.has(code) : code === 'EPIPE');
 }
 
 /** A kept connection that turned out to be closed before an answer began. */
