@@ -93,7 +93,15 @@ export async function assemble(options: DaemonOptions): Promise<Daemon> {
   const driver = drivers.get('container');
   const { guard } = projects;
   const { cephFolder } = options;
-  const storageNeeds = { images: images.forInstances, guests: driver, config: server.config, guard, cephFolder };
+  const warnings = warningsVertical(base);
+  const storageNeeds = {
+    images: images.forInstances,
+    guests: driver,
+    config: server.config,
+    guard,
+    warnings: warnings.service,
+    cephFolder,
+  };
   const storage = storageVertical(base, storageNeeds, stack);
   late.imageVolumes = storage.imageVolumes;
   const instances = await instancesVertical(
@@ -117,7 +125,7 @@ export async function assemble(options: DaemonOptions): Promise<Daemon> {
     storage,
     images,
     instances,
-    warningsVertical(base),
+    warnings,
     { routes: [...operationRoutes(base.operations), ...eventRoutes(events)] },
     await serverVertical(base, server, await driverFacts(drivers.all(), storage.drivers.all()), options.version),
   ];

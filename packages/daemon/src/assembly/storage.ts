@@ -2,7 +2,7 @@ import { instanceKey } from '../core/paths.ts';
 import type { InstanceDriver } from '../drivers/instance/contract.ts';
 import { StorageDrivers } from '../drivers/storage/registry.ts';
 import { VolumeArchives } from '../host/archives/volume-archive.ts';
-import { copyFile, copyTree, mirrorTree, mirrorTreeExactly } from '../host/files.ts';
+import { copyFile, copyTree, folderIdentity, mirrorTree, mirrorTreeExactly } from '../host/files.ts';
 import { storagePoolRoutes } from '../http/routes/storage-pools.ts';
 import { storageVolumeBackupRoutes } from '../http/routes/storage-volume-backups.ts';
 import { storageVolumeSnapshotRoutes } from '../http/routes/storage-volume-snapshots.ts';
@@ -23,6 +23,7 @@ import { VolumeMover } from '../services/storage/volume-mover.ts';
 import { VolumeSchedule } from '../services/storage/volume-schedule.ts';
 import { VolumeService } from '../services/storage/volume-service.ts';
 import { VolumeSnapshotService } from '../services/storage/volume-snapshot-service.ts';
+import type { WarningSink } from '../services/warnings/contract.ts';
 import type { Foundations } from './foundations.ts';
 import type { Vertical } from './vertical.ts';
 import type { RouteBinding } from '../http/route.ts';
@@ -43,6 +44,7 @@ export interface StorageNeeds {
   /** Server keys in force. */
   readonly config: { value(key: string): string };
   readonly guard: VolumeDeps['guard'];
+  readonly warnings: WarningSink;
   /** Where the configurations of Ceph clusters are. */
   readonly cephFolder: string | undefined;
 }
@@ -53,7 +55,8 @@ export function storageVertical(base: Foundations, needs: StorageNeeds, stack: A
   const { storagePools: pools, storageVolumes: volumes, storageVolumeSnapshots: snapshots } = base.records;
   const { instances, instanceSnapshots, profiles, projects, images } = base.records;
   const drivers = stack.use(new StorageDrivers(log, { cephFolder: needs.cephFolder }));
-  const live = new LivePools({ pools, volumes, drivers, paths, log });
+  const { warnings } = needs;
+  const live = new LivePools({ pools, volumes, drivers, paths, clock, log, warnings, identity: folderIdentity });
   const usage = new StorageUsage({
     instances,
     instanceSnapshots,

@@ -267,6 +267,12 @@ export async function writeFileAtomic(path: string, content: string, mode = 0o60
   await rename(temporary, path);
 }
 
+/** Which folder of which file system is at `path`; undefined when there is none. */
+export async function folderIdentity(path: string): Promise<string | undefined> {
+  const found = await stat(path).catch(() => undefined);
+  return found === undefined ? undefined : `${found.dev}:${found.ino}`;
+}
+
 /** Removes the tree at `path` without following links or entering other mounts. Absent = no effect. */
 export async function removeTree(path: string, signal?: AbortSignal): Promise<void> {
   await run('rm', ['-rf', '--one-file-system', '--', path], {

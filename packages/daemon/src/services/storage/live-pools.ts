@@ -1,10 +1,12 @@
+import type { Clock } from '../../core/clock.ts';
 import { errors, isKeelsonError } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import type { StatePaths } from '../../core/paths.ts';
 import type { PoolSpec, StorageDriver, StoragePool } from '../../drivers/storage/contract.ts';
 import type { Collection } from '../../state/collection.ts';
 import type { StoragePoolRecord, StorageVolumeRecord } from '../../state/records/storage.ts';
-import { refOf } from './volume-names.ts';
+import type { WarningSink } from '../warnings/contract.ts';
+import { poolUrl, refOf } from './volume-names.ts';
 
 /** The drivers there are, by name. */
 export interface DriverSource {
@@ -17,13 +19,28 @@ export interface LivePoolsOptions {
   readonly volumes: Collection<StorageVolumeRecord>;
   readonly drivers: DriverSource;
   readonly paths: StatePaths;
+  readonly clock: Pick<Clock, 'now'>;
   readonly log: Log;
+  /** Tells one folder from another that takes its place, as when a file system is unmounted; undefined: none is there. */
+  readonly identity: (path: string) => Promise<string | undefined>;
+  readonly warnings: WarningSink;
 }
+
+interface OpenPool {
+  readonly pool: StoragePool;
+  readonly identity: string | undefined;
+  /** `Clock.now` when it was last seen to be what was mounted. */
+  seenAt: number;
+}
+
+/** A mount that went is noticed at the first use after so many milliseconds. */
+const LOOK_EVERY = 1000;
+const UNAVAILABLE = 'Storage pool unavailable';
 
 /** The pools of the records, mounted when first needed; one whose source is gone is tried again at every use. */
 export class LivePools {
   readonly #options: LivePoolsOptions;
-  readonly #open = new Map<string, Promise<StoragePool>>();
+  readonly #open = new Map<string, Promise<OpenPool>>();
   readonly #failures = new Map<string, string>();
 
   constructor(options: LivePoolsOptions) {
@@ -57,20 +74,23 @@ export class LivePools {
   }
 
   /** The mounted pool. @throws not-found, unavailable with the reason. */
-  use(name: string): Promise<StoragePool> {
+  async use(name: string): Promise<StoragePool> {
     const record = this.record(name);
-    let opened = this.#open.get(name);
-    if (opened === undefined) {
-      opened = this.#mount(record);
-      this.#open.set(name, opened);
-      opened.catch(() => this.#open.delete(name));
+    const opened = this.#opened(record);
+    const open = await opened;
+    const now = this.#options.clock.now();
+    if (now - open.seenAt < LOOK_EVERY) return open.pool;
+    if (await this.#isThere(open)) {
+      open.seenAt = now;
+      return open.pool;
     }
-    return opened;
+    if (this.#open.get(name) === opened) this.#open.delete(name);
+    return (await this.#opened(record)).pool;
   }
 
   /** A pool that was just made, mounted already. */
   adopt(pool: StoragePool): void {
-    this.#open.set(pool.spec.name, Promise.resolve(pool));
+    this.#open.set(pool.spec.name, this.#seen(pool));
     this.#failures.delete(pool.spec.name);
   }
 
@@ -94,22 +114,63 @@ export class LivePools {
     return { name, config, path: paths.pool(name), loopFile: `${paths.disks}/${name}.img` };
   }
 
-  async #mount(record: StoragePoolRecord): Promise<StoragePool> {
+  #opened(record: StoragePoolRecord): Promise<OpenPool> {
+    let opened = this.#open.get(record.name);
+    if (opened === undefined) {
+      const opening = this.#mount(record);
+      opened = opening;
+      this.#open.set(record.name, opening);
+      opening.catch(() => {
+        if (this.#open.get(record.name) === opening) this.#open.delete(record.name);
+      });
+    }
+    return opened;
+  }
+
+  async #seen(pool: StoragePool): Promise<OpenPool> {
+    const identity = await this.#options.identity(pool.spec.path);
+    return { pool, identity, seenAt: this.#options.clock.now() };
+  }
+
+  async #isThere({ pool, identity }: OpenPool): Promise<boolean> {
+    return (await this.#options.identity(pool.spec.path)) === identity;
+  }
+
+  async #mount(record: StoragePoolRecord): Promise<OpenPool> {
     const { volumes, log } = this.#options;
     try {
       const driver = await this.driver(record.driver);
       const pool = driver.open(this.spec(record.name, record.config));
       await pool.mount();
       await pool.recover(volumes.list(`${record.name}/`).map(({ value }) => refOf(value)));
-      this.#failures.delete(record.name);
-      return pool;
+      this.#recovered(record.name);
+      return await this.#seen(pool);
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       if (!this.#failures.has(record.name)) log.error('A storage pool cannot be used', { pool: record.name, error });
-      this.#failures.set(record.name, reason);
+      this.#failed(record.name, reason);
       if (isKeelsonError(error, 'unavailable'))
         throw errors.unavailable(`Storage pool "${record.name}" is unavailable: ${reason}`, error);
       throw errors.unavailable(`Storage pool "${record.name}" cannot be mounted: ${reason}`, error);
     }
+  }
+
+  /** Raised again only when the reason is another. */
+  #failed(name: string, reason: string): void {
+    if (this.#failures.get(name) === reason) return;
+    this.#failures.set(name, reason);
+    const { warnings } = this.#options;
+    const raised = warnings.raise({ type: UNAVAILABLE, severity: 'high', message: reason, entityUrl: poolUrl(name) });
+    this.#logged(raised, name);
+  }
+
+  #recovered(name: string): void {
+    this.#failures.delete(name);
+    this.#logged(this.#options.warnings.resolve({ type: UNAVAILABLE, entityUrl: poolUrl(name) }), name);
+  }
+
+  /** A pool does not depend on the warning about it. */
+  #logged(done: Promise<void>, pool: string): void {
+    done.catch((error: unknown) => this.#options.log.warn('A warning was not written', { pool, error }));
   }
 }

@@ -58,7 +58,9 @@ export class BtrfsPool implements StoragePool {
   constructor(spec: PoolSpec, { newId, log }: BtrfsHost) {
     this.spec = spec;
     const { path } = spec;
-    const trash = new Trash({ folder: join(path, 'trash'), newId, log, purge });
+    // Only a sync makes btrfs look for the space of deleted subvolumes before half a minute is over.
+    const afterwards = (): Promise<void> => syncFileSystem(path);
+    const trash = new Trash({ folder: join(path, 'trash'), newId, log, purge, afterwards });
     this.#pool = { path, staging: join(path, 'staging'), trash, queue: new KeyedQueue(), newId, log };
     this.#volumes = new BtrfsVolumes(this.#pool);
     this.volumes = this.#volumes;

@@ -3,6 +3,9 @@ import { join } from 'node:path';
 import type { Log } from '../../../core/log.ts';
 import { errnoOf } from '../../../host/syscalls.ts';
 
+/** Milliseconds. */
+const SETTLED_AFTER = 500;
+
 /**
  * Deletes in two steps: a rename frees the name at once, the content goes in the background, one tree at a time.
  * What a crash leaves in the folder is deleted after the next `resume`.
@@ -12,12 +15,22 @@ export class Trash {
   readonly #purge: (path: string) => Promise<void>;
   readonly #newId: () => string;
   readonly #log: Log;
+  readonly #afterwards: (() => Promise<void>) | undefined;
+  #timer: NodeJS.Timeout | undefined;
   #tail: Promise<void> = Promise.resolve();
   #closed = false;
 
-  constructor(options: { folder: string; newId: () => string; log: Log; purge: (path: string) => Promise<void> }) {
+  /** `afterwards` is called when nothing was deleted for a moment, if something was before. */
+  constructor(options: {
+    folder: string;
+    newId: () => string;
+    log: Log;
+    purge: (path: string) => Promise<void>;
+    afterwards?: () => Promise<void>;
+  }) {
     this.#folder = options.folder;
     this.#purge = options.purge;
+    this.#afterwards = options.afterwards;
     this.#newId = options.newId;
     this.#log = options.log;
   }
@@ -49,6 +62,7 @@ export class Trash {
   /** Stops after the tree that is being deleted; the rest waits for `resume`. */
   async close(): Promise<void> {
     this.#closed = true;
+    clearTimeout(this.#timer);
     await this.#tail;
   }
 
@@ -57,10 +71,25 @@ export class Trash {
       if (this.#closed) return;
       try {
         await this.#purge(path);
+        this.#settle();
       } catch (error) {
         this.#log.warn('cannot delete the remains of a volume', { path, error: String(error) });
       }
     });
+  }
+
+  #settle(): void {
+    const work = this.#afterwards;
+    if (work === undefined || this.#closed) return;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.#tail = this.#tail
+        .then(() => (this.#closed ? undefined : work()))
+        .catch((error: unknown) =>
+          this.#log.warn('the space of deleted volumes comes later', { error: String(error) }),
+        );
+    }, SETTLED_AFTER);
+    this.#timer.unref();
   }
 }
 
