@@ -37,17 +37,21 @@ export class InstanceWorld implements AsyncDisposable {
   }
 
   async #setUp(): Promise<void> {
-    const { bridge, address } = this.#subnet;
+    const { bridge } = this.#subnet;
     await this.daemon.run('POST', '/1.0/storage-pools', { name: 'p', driver: 'dir' });
-    await this.daemon.run('POST', '/1.0/networks', {
-      name: bridge,
-      config: { 'ipv4.address': address, 'ipv6.address': 'none' },
-    });
+    await this.makeNetwork();
     await this.daemon.run('PUT', '/1.0/profiles/default', {
       devices: { root: { type: 'disk', path: '/', pool: 'p' }, eth0: { type: 'nic', network: bridge } },
     });
     const { metadata, rootfs } = await tinyImage();
     await this.ok('image', 'import', metadata, rootfs, '--alias', 'tiny');
+  }
+
+  /** The bridge of the default profile. */
+  async makeNetwork(): Promise<void> {
+    const { bridge, address } = this.#subnet;
+    const config = { 'ipv4.address': address, 'ipv6.address': 'none' };
+    await this.daemon.run('POST', '/1.0/networks', { name: bridge, config });
   }
 
   get bridge(): string {

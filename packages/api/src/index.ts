@@ -18,6 +18,7 @@ export * from './resources/network.ts';
 export * from './resources/operation.ts';
 export * from './resources/profile.ts';
 export * from './resources/project.ts';
+export * from './resources/recovery.ts';
 export * from './resources/resources-gpu.ts';
 export * from './resources/resources-network.ts';
 export * from './resources/resources-storage.ts';

@@ -11,6 +11,7 @@ import { networkRoutes } from './routes/networks.ts';
 import { operationRoutes } from './routes/operations.ts';
 import { profileRoutes } from './routes/profiles.ts';
 import { projectRoutes } from './routes/projects.ts';
+import { recoveryRoutes } from './routes/recovery.ts';
 import { serverRoutes } from './routes/server.ts';
 import { storagePoolRoutes } from './routes/storage-pools.ts';
 import { storageVolumeBackupRoutes } from './routes/storage-volume-backups.ts';
@@ -40,6 +41,7 @@ export const routes = {
   ...projectRoutes,
   ...clusterRoutes,
   ...warningRoutes,
+  ...recoveryRoutes,
 } as const;
 
 export type Routes = typeof routes;

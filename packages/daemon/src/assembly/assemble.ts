@@ -28,6 +28,7 @@ import { profileGuard } from './profile-guard.ts';
 import { profilesVertical } from './profiles.ts';
 import { projectsVertical } from './projects.ts';
 import type { ServerCertificate } from '../services/server/server-certificate.ts';
+import { recoveryVertical } from './recovery.ts';
 import { openServerParts, serverVertical } from './server.ts';
 import { storageVertical } from './storage.ts';
 import type { Vertical } from './vertical.ts';
@@ -125,6 +126,7 @@ export async function assemble(options: DaemonOptions): Promise<Daemon> {
     storage,
     images,
     instances,
+    recoveryVertical(base, { live: storage.live, instances: instances.service }, stack),
     warnings,
     { routes: [...operationRoutes(base.operations), ...eventRoutes(events)] },
     await serverVertical(base, server, await driverFacts(drivers.all(), storage.drivers.all()), options.version),

@@ -32,6 +32,7 @@ export interface StorageVertical extends Vertical {
   /** What the host can run; `GET /1.0` shows it. */
   readonly drivers: StorageDrivers;
   readonly forInstances: InstanceStorageService;
+  readonly live: LivePools;
   /** For images: their unpacked copies go with them. */
   readonly imageVolumes: ImageVolumeService;
 }
@@ -94,6 +95,7 @@ export function storageVertical(base: Foundations, needs: StorageNeeds, stack: A
   stack.use(custom.schedule);
   return {
     drivers,
+    live,
     forInstances,
     imageVolumes,
     routes: [...storagePoolRoutes(service), ...custom.routes],

@@ -1,3 +1,4 @@
+import { toYaml } from '../../core/yaml.ts';
 import { stringify } from 'yaml';
 import type { UndoStack } from '../../core/undo-stack.ts';
 import type { InstanceBackupRecord, InstanceRecord, InstanceSnapshotRecord } from '../../state/records/instance.ts';
@@ -42,7 +43,7 @@ export function describeInstance(
 export function filesBesideRoot(context: InstanceContext, record: InstanceRecord): Map<string, string> {
   const snapshots = context.snapshotsOf(record.project, record.name).map(({ value }) => value);
   const known = metadataFiles(context, idOf(record.project, record.name));
-  const text = stringify(backupConfig(describeInstance(context, record, snapshots)), { version: '1.1' });
+  const text = toYaml(backupConfig(describeInstance(context, record, snapshots)));
   return new Map([...known, ['backup.yaml', text]]);
 }
 

@@ -3,6 +3,7 @@ import type { InstanceRecord } from '../../state/records/instance.ts';
 import type { ProfileRecord } from '../../state/records/profile.ts';
 import type { ProfileGuard } from '../profiles/contract.ts';
 import { BackupImport } from './backup-import.ts';
+import { filesBesideRoot } from './backup-content.ts';
 import { InstanceBackups } from './backups.ts';
 import { InstanceChanger } from './changer.ts';
 import { InstanceContext } from './context.ts';
@@ -15,6 +16,7 @@ import { InstanceLogService } from './log-service.ts';
 import { InstanceMetadataService } from './metadata-service.ts';
 import { PublishSources } from './publish-sources.ts';
 import { InstanceReader } from './reader.ts';
+import { RecoveredInstances } from './recovered.ts';
 import { InstanceRemover } from './remover.ts';
 import { InstanceRunner } from './runner.ts';
 import { InstanceSchedule } from './schedule.ts';
@@ -35,6 +37,8 @@ export class InstanceService implements ProfileGuard, AsyncDisposable {
   readonly files: InstanceFileService;
   readonly logs: InstanceLogService;
   readonly metadata: InstanceMetadataService;
+  /** For roots whose records are lost. */
+  readonly recovered: RecoveredInstances;
   /** For images that are made of instances. */
   readonly publish: PublishSources;
   readonly #context: InstanceContext;
@@ -60,8 +64,14 @@ export class InstanceService implements ProfileGuard, AsyncDisposable {
     this.files = new InstanceFileService(context);
     this.logs = new InstanceLogService(context);
     this.metadata = new InstanceMetadataService(context);
+    this.recovered = new RecoveredInstances(context, remover);
     this.publish = new PublishSources(context);
     this.#schedule = new InstanceSchedule(context, this.runner, this.snapshots, this.backups);
+  }
+
+  /** Files that tell all about an instance, by name, for beside its root. */
+  describe(record: InstanceRecord): ReadonlyMap<string, string> {
+    return filesBesideRoot(this.#context, record);
   }
 
   /** `ProfileGuard`: what a profile may hold. */

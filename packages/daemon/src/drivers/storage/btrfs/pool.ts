@@ -104,6 +104,7 @@ export class BtrfsPool implements StoragePool {
   async unmount(): Promise<void> {
     await this.#pool.trash.close();
     await unmountAll(this.spec.path);
+    await rmdir(this.spec.path).catch(() => undefined); // it is made again by the next mount
   }
 
   async destroy(): Promise<void> {

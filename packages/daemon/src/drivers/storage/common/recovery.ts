@@ -46,7 +46,13 @@ export class FolderRecovery implements PoolRecovery {
   async describe(volume: VolumeRef | undefined, files: ReadonlyMap<string, string>): Promise<void> {
     const folder = this.#folder(volume);
     if (volume !== undefined && !(await isFolder(volumePath(this.#options.path, volume)))) return;
-    for (const [name, content] of files) await writeSmallFile(folder, plainName(name), content);
+    if (volume === undefined || !isRootVolume(volume)) await mkdir(folder, { recursive: true, mode: 0o700 });
+    for (const [name, content] of files) {
+      if ((await readSmallFile(join(folder, plainName(name)))) === content) continue;
+      await writeSmallFile(folder, name, content).catch((error: unknown) => {
+        if (errnoOf(error) !== 'ENOENT') throw error; // the volume was renamed or deleted meanwhile
+      });
+    }
   }
 
   async forget(volume: VolumeRef): Promise<void> {
@@ -119,7 +125,10 @@ function plainName(name: string): string {
 async function writeSmallFile(folder: string, name: string, content: string): Promise<void> {
   const path = join(folder, name);
   const fresh = join(dirname(path), `.${name.slice(name.lastIndexOf('/') + 1)}.new`);
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  if (dirname(path) !== folder)
+    await mkdir(dirname(path), { mode: 0o700 }).catch((error: unknown) => {
+      if (errnoOf(error) !== 'EEXIST') throw error;
+    });
   await rm(fresh, { force: true });
   const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
   const handle = await open(fresh, flags, 0o400);

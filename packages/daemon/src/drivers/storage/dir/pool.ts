@@ -1,4 +1,4 @@
-import { chmod, mkdir, readdir, statfs } from 'node:fs/promises';
+import { chmod, mkdir, readdir, rmdir, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errors } from '../../../core/errors.ts';
 import { KeyedQueue } from '../../../core/keyed-queue.ts';
@@ -82,7 +82,10 @@ export class DirPool implements StoragePool {
   async unmount(): Promise<void> {
     await this.#dir.trash.close();
     const { path, config } = this.spec;
-    if ((config['source'] ?? path) !== path) await unmountAll(path);
+    if ((config['source'] ?? path) !== path) {
+      await unmountAll(path);
+      await rmdir(path).catch(() => undefined); // it is made again by the next mount
+    }
     this.#loaded = false;
   }
 
