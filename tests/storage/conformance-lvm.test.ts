@@ -5,15 +5,27 @@ import { driverNamed } from './drivers.ts';
 
 const { supported, reason } = await driverNamed('lvm').probe();
 
+/** Each kind of pool and its volumes; KEELSON_LVM picks some by name. */
+const KINDS: Readonly<
+  Record<string, { readonly pool: Record<string, string>; readonly volume: Record<string, string> }>
+> = {
+  ext4: { pool: { size: '2GiB' }, volume: { size: '64MiB' } },
+  xfs: { pool: { size: '2GiB' }, volume: { size: '320MiB', 'block.filesystem': 'xfs' } },
+  btrfs: { pool: { size: '2GiB' }, volume: { size: '128MiB', 'block.filesystem': 'btrfs' } },
+  plain: { pool: { size: '2GiB', 'lvm.use_thinpool': 'false' }, volume: { size: '16MiB' } },
+};
+const wanted = process.env['KEELSON_LVM']?.split(',') ?? Object.keys(KINDS);
+
 if (supported) {
-  for (const fileSystem of (process.env['KEELSON_LVM_FILE_SYSTEMS'] ?? 'ext4,xfs,btrfs').split(','))
-    describeStorageDriver(`lvm (thin, ${fileSystem})`, {
+  for (const [kind, { pool, volume }] of Object.entries(KINDS).filter(([name]) => wanted.includes(name)))
+    describeStorageDriver(`lvm (${kind})`, {
       newDriver: () => driverNamed('lvm'),
       spec: (folder) => ({
-        name: `keelson-thin-${fileSystem}`,
-        config: { size: '2GiB', 'volume.size': '512MiB', 'volume.block.filesystem': fileSystem },
+        name: `keelson-test-${kind}`,
+        config: pool,
         path: join(folder, 'storage-pools/p'),
         loopFile: join(folder, 'disks/p.img'),
       }),
+      volumeConfig: volume,
     });
 } else describe('storage driver lvm', () => it.skip(`is not run: ${reason ?? ''}`, () => undefined));

@@ -29,18 +29,14 @@ export interface ConformanceTarget {
   readonly spec: (folder: string) => PoolSpec;
   /** Where scratch folders are made; default the system's temporary folder. */
   readonly base?: string;
+  /** What the services say of every volume; default nothing. */
+  readonly volumeConfig?: Readonly<Record<string, string>>;
   /** `newest`: a snapshot with later ones is not restored while they are there. Default `any`. */
   readonly restores?: 'any' | 'newest';
 }
 
 const RANGE: IdRange = { base: 1_000_000, size: 65_536 };
 const OTHER: IdRange = { base: 2_000_000, size: 65_536 };
-const options = (idRange: IdRange | undefined = RANGE, nesting = false): RootOptions => ({
-  idRange,
-  clone: 'auto',
-  nesting,
-});
-
 const container = (name: string): VolumeRef => ({ type: 'container', name, contentType: 'filesystem' });
 const image: VolumeRef = { type: 'image', name: 'a'.repeat(64), contentType: 'filesystem' };
 const custom = (name: string, contentType: VolumeRef['contentType'] = 'filesystem'): VolumeRef => ({
@@ -52,6 +48,13 @@ const custom = (name: string, contentType: VolumeRef['contentType'] = 'filesyste
 /** What every storage driver promises; run it as root on a real file system. */
 export function describeStorageDriver(name: string, target: ConformanceTarget): void {
   describe(`storage driver ${name}`, () => {
+    const config = target.volumeConfig ?? {};
+    const options = (idRange: IdRange | undefined = RANGE, nesting = false): RootOptions => ({
+      idRange,
+      clone: 'auto',
+      nesting,
+      config,
+    });
     let folder: string;
     let spec: PoolSpec;
     let pool: StoragePool;
@@ -71,7 +74,7 @@ export function describeStorageDriver(name: string, target: ConformanceTarget): 
       await driver.create(spec);
       pool = driver.open(spec);
       await pool.mount();
-      await pool.volumes.createFilled(image, fillImage);
+      await pool.volumes.createFilled(image, fillImage, { config });
     });
     afterAll(async () => {
       await pool?.destroy();
@@ -182,7 +185,7 @@ export function describeStorageDriver(name: string, target: ConformanceTarget): 
         throw new Error('truncated');
       };
       await expect(pool.roots.createFilled(container('half'), options(), failing)).rejects.toThrow('truncated');
-      await expect(pool.volumes.createFilled(custom('half'), failing)).rejects.toThrow('truncated');
+      await expect(pool.volumes.createFilled(custom('half'), failing, { config })).rejects.toThrow('truncated');
       expect(await pool.volumes.exists(container('half'))).toBe(false);
       expect(await pool.volumes.exists(custom('half'))).toBe(false);
     });
@@ -351,14 +354,14 @@ export function describeStorageDriver(name: string, target: ConformanceTarget): 
 
     describe('custom volumes', () => {
       it('keep owners, modes, links and attributes through copies and snapshots', async () => {
-        await pool.volumes.create(custom('v1'), {});
-        await expect(pool.volumes.create(custom('v1'), {})).rejects.toMatchObject({ code: 'conflict' });
+        await pool.volumes.create(custom('v1'), { config });
+        await expect(pool.volumes.create(custom('v1'), { config })).rejects.toMatchObject({ code: 'conflict' });
         const path = await pool.volumes.mount(custom('v1'));
         await fillTree(path);
         const before = await manifestOf(path);
         await pool.snapshots.create(custom('v1'), 's0', { running: false });
         await rm(join(path, 'etc'), { recursive: true });
-        await pool.volumes.copy({ ...custom('v1'), snapshot: 's0' }, custom('v2'));
+        await pool.volumes.copy({ ...custom('v1'), snapshot: 's0' }, custom('v2'), { config });
         expect(await manifestOf(await pool.volumes.mount(custom('v2')))).toEqual(before);
         await pool.volumes.unmount(custom('v1'));
         await pool.snapshots.restore(custom('v1'), 's0');
@@ -372,7 +375,7 @@ export function describeStorageDriver(name: string, target: ConformanceTarget): 
         await pool.volumes.rename(custom('v1'), 'v1-new');
         expect(await pool.snapshots.list(custom('v1-new'))).toEqual(['s0']);
         await pool.snapshots.rename(custom('v1-new'), 's0', 's1');
-        await pool.volumes.copy(custom('v1-new'), custom('v3'), { snapshots: ['s1'] });
+        await pool.volumes.copy(custom('v1-new'), custom('v3'), { snapshots: ['s1'], config });
         expect(await pool.snapshots.list(custom('v3'))).toEqual(['s1']);
         for (const volume of ['v1-new', 'v2', 'v3']) await pool.volumes.delete(custom(volume));
         await pool.volumes.delete(custom('v3'));
@@ -382,7 +385,7 @@ export function describeStorageDriver(name: string, target: ConformanceTarget): 
 
       it('may be blocks', async () => {
         const block = custom('disk', 'block');
-        await pool.volumes.create(block, { size: 16 * 1024 * 1024 });
+        await pool.volumes.create(block, { size: 16 * 1024 * 1024, config });
         const path = await pool.volumes.mount(block);
         expect(await sizeAt(path)).toBe(16 * 1024 * 1024);
         await pool.quota?.set(block, 32 * 1024 * 1024);
@@ -392,7 +395,7 @@ export function describeStorageDriver(name: string, target: ConformanceTarget): 
       });
 
       it.each(['..', '.', 'a/b', ''])('cannot be called %j', async (bad) => {
-        await expect(pool.volumes.create(custom(bad), {})).rejects.toMatchObject({ code: 'bad-request' });
+        await expect(pool.volumes.create(custom(bad), { config })).rejects.toMatchObject({ code: 'bad-request' });
       });
     });
 

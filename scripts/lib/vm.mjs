@@ -1,0 +1,129 @@
+import { copyFile, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { must } from './process.mjs';
+
+/** What the suites in the machine need of its kernel, beside what is built in. */
+const MODULES = [
+  'crc32c_generic',
+  'xxhash_generic',
+  'blake2b_generic',
+  'virtio_pci',
+  '9pnet_virtio',
+  '9p',
+  'overlay',
+  'loop',
+  'dm-mod',
+  'dm-thin-pool',
+  'dm-snapshot',
+  'ext4',
+  'xfs',
+  'btrfs',
+  'fuse',
+];
+
+/** The line that tells the exit code of what ran in the machine. */
+const EXIT = 'KEELSON_VM_EXIT';
+
+/**
+ * Files of kernel modules in an order in which they can be loaded, with all they need.
+ * @param {string} dependencies `modules.dep` of the kernel
+ * @param {readonly string[]} wanted names; those that are not there are built in
+ */
+export function modulesInOrder(dependencies, wanted = MODULES) {
+  const needs = new Map(
+    dependencies
+      .split('\n')
+      .filter((line) => line.includes(':'))
+      .map((line) => {
+        const [file = '', rest = ''] = line.split(':');
+        return [file, rest.split(' ').filter((one) => one !== '')];
+      }),
+  );
+  const nameOf = (file) =>
+    basename(file)
+      .replace(/\.ko.*$/u, '')
+      .replaceAll('-', '_');
+  const files = new Map([...needs.keys()].map((file) => [nameOf(file), file]));
+  const order = new Set();
+  const add = (file) => {
+    if (order.has(file)) return;
+    for (const needed of needs.get(file) ?? []) add(needed);
+    order.add(file);
+  };
+  for (const name of wanted) {
+    const file = files.get(name.replaceAll('-', '_'));
+    if (file !== undefined) add(file);
+  }
+  return [...order];
+}
+
+/**
+ * First process of the machine: its root is the host's, seen through 9p; what it writes stays in memory.
+ * @param {readonly string[]} modules files in `/modules`
+ */
+export function initScript(modules) {
+  return `#!/bin/busybox sh
+B=/bin/busybox
+$B mount -t proc proc /proc; $B mount -t sysfs sys /sys; $B mount -t devtmpfs dev /dev
+for m in ${modules.join(' ')}; do $B insmod /modules/$m || echo "cannot load $m"; done
+RUN=$($B sed 's/.*keelson_run=\\([^ ]*\\).*/\\1/' /proc/cmdline | $B base64 -d)
+$B mount -t 9p -o trans=virtio,version=9p2000.L,msize=1048576,cache=loose,ro root /host || exec $B poweroff -f
+$B mount -t tmpfs -o size=70% tmpfs /write
+$B mkdir /write/upper /write/work
+$B mount -t overlay -o lowerdir=/host,upperdir=/write/upper,workdir=/write/work overlay /new || exec $B poweroff -f
+for d in proc sys dev; do $B mkdir -p /new/$d; $B mount --move /$d /new/$d; done
+$B mount -t tmpfs -o mode=1777 tmpfs /new/tmp
+$B mount -t tmpfs tmpfs /new/run
+$B mkdir -p /new/run/lock /new/dev/pts /new/dev/shm
+$B mount -t devpts devpts /new/dev/pts; $B mount -t tmpfs tmpfs /new/dev/shm
+exec $B switch_root /new /bin/bash -c "$RUN"
+`;
+}
+
+/**
+ * What runs in the machine, then its end. Nothing there makes device nodes but LVM itself.
+ * @param {string} folder the repository
+ * @param {readonly string[]} argv
+ * @param {Readonly<Record<string, string>>} env
+ */
+export function guestScript(folder, argv, env) {
+  const quote = (text) => `'${text.replaceAll("'", `'\\''`)}'`;
+  const settings = Object.entries({ HOME: '/root', NO_COLOR: '1', TERM: 'dumb', ...env });
+  return [
+    'ip link set lo up',
+    `printf 'activation {\\n udev_sync=0\\n udev_rules=0\\n}\\n' > /etc/lvm/lvmlocal.conf`,
+    `cd ${quote(folder)}`,
+    `env ${settings.map(([name, value]) => `${name}=${quote(value)}`).join(' ')} ${argv.map(quote).join(' ')} < /dev/null`,
+    `echo ${EXIT} $?`,
+    'sync; echo o > /proc/sysrq-trigger; sleep 60',
+  ].join('\n');
+}
+
+/** Exit code among the lines the machine printed; undefined when it ended early. */
+export function exitCodeIn(output) {
+  const found = new RegExp(`^${EXIT} (\\d+)`, 'mu').exec(output)?.[1];
+  return found === undefined ? undefined : Number(found);
+}
+
+/**
+ * An initial file system with the modules of an unpacked kernel package.
+ * @param {{kernel: string, version: string, folder: string}} at
+ * @returns {Promise<string>} its path
+ */
+export async function makeInitrd({ kernel, version, folder }) {
+  const modules = join(kernel, 'lib/modules', version);
+  await must(['busybox', 'depmod', '-b', kernel, version]);
+  const files = modulesInOrder(await readFile(join(modules, 'modules.dep'), 'utf8'));
+  const root = join(folder, 'initrd');
+  await rm(root, { recursive: true, force: true });
+  for (const name of ['bin', 'modules', 'proc', 'sys', 'dev', 'host', 'write', 'new'])
+    await mkdir(join(root, name), { recursive: true });
+  await copyFile('/bin/busybox', join(root, 'bin/busybox'));
+  await symlink('busybox', join(root, 'bin/sh'));
+  for (const file of files) await copyFile(join(modules, file), join(root, 'modules', basename(file)));
+  await writeFile(join(root, 'init'), initScript(files.map((file) => basename(file))), { mode: 0o755 });
+  const image = join(folder, 'initrd.img');
+  const pack = 'cd "$1" && find . | busybox cpio -o -H newc | gzip -1 > "$2"';
+  await must(['sh', '-c', pack, 'sh', root, image]);
+  return image;
+}

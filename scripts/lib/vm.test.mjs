@@ -1,0 +1,30 @@
+import { expect, it } from 'vitest';
+import { exitCodeIn, guestScript, initScript, modulesInOrder } from './vm.mjs';
+
+it('loads what a module needs before it, each once', () => {
+  const dependencies = [
+    'kernel/md/dm-thin-pool.ko: kernel/md/persistent.ko kernel/md/dm-mod.ko',
+    'kernel/md/persistent.ko: kernel/md/dm-mod.ko',
+    'kernel/md/dm-mod.ko:',
+    'kernel/fs/ext4.ko.xz:',
+    '',
+  ].join('\n');
+  expect(modulesInOrder(dependencies, ['dm-thin-pool', 'ext4', 'builtin', 'dm_mod'])).toEqual([
+    'kernel/md/dm-mod.ko',
+    'kernel/md/persistent.ko',
+    'kernel/md/dm-thin-pool.ko',
+    'kernel/fs/ext4.ko.xz',
+  ]);
+});
+
+it('writes scripts that keep words together', () => {
+  expect(initScript(['a.ko', 'b.ko'])).toContain('for m in a.ko b.ko;');
+  const script = guestScript("/it's here", ['vitest', 'a b'], { KEY: 'x y' });
+  expect(script).toContain(`cd '/it'\\''s here'`);
+  expect(script).toContain(`KEY='x y' 'vitest' 'a b' < /dev/null`);
+});
+
+it('knows how the machine ended', () => {
+  expect(exitCodeIn('✓ a\nKEELSON_VM_EXIT 1\n[ 3.1] reboot')).toBe(1);
+  expect(exitCodeIn('Kernel panic')).toBeUndefined();
+});

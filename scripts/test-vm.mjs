@@ -1,0 +1,79 @@
+// npm run test:vm -- lvm [file system …]: the suites of drivers that this kernel lacks, in a machine of their own.
+import { spawn } from 'node:child_process';
+import { mkdir, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { installMissing } from './lib/packages.mjs';
+import { capture, must, ROOT } from './lib/process.mjs';
+import { exitCodeIn, guestScript, makeInitrd } from './lib/vm.mjs';
+
+const PACKAGES = ['qemu-system-x86', 'busybox-static', 'lvm2', 'thin-provisioning-tools', 'xfsprogs', 'btrfs-progs'];
+const SUITES = { lvm: ['tests/storage/conformance-lvm.test.ts', 'tests/storage/lvm-pool.test.ts'] };
+/** The machine is emulated: what takes a second on the host takes ten there. */
+const PATIENCE = ['--testTimeout=600000', '--hookTimeout=600000'];
+
+const [suite = '', ...kinds] = process.argv.slice(2);
+const files = Object.hasOwn(SUITES, suite) ? SUITES[suite] : undefined;
+if (files === undefined) {
+  console.error(`usage: npm run test:vm -- ${Object.keys(SUITES).join('|')} [kind …]`);
+  process.exit(2);
+}
+await installMissing(PACKAGES, console.log);
+
+const folder = join(ROOT, 'node_modules/.cache/keelson-vm');
+await mkdir(folder, { recursive: true });
+const { kernel, version } = await debianKernel();
+const initrd = await makeInitrd({ kernel, version, folder });
+const env = kinds.length === 0 ? {} : { KEELSON_LVM: kinds.join(',') };
+const vitest = ['node_modules/.bin/vitest', 'run', '--project', 'host', '--reporter=verbose', ...PATIENCE, ...files];
+process.exitCode = await boot(guestScript(ROOT, vitest, { ...env, PATH: guestPath() }));
+
+/** Debian's own kernel, unpacked and not installed. */
+async function debianKernel() {
+  const unpacked = join(folder, 'kernel');
+  const known = await readdir(join(unpacked, 'lib/modules')).catch(() => []);
+  if (known[0] !== undefined) return { kernel: unpacked, version: known[0] };
+  const { stdout } = await capture(['apt-cache', 'depends', 'linux-image-amd64']);
+  const name = /Depends: (linux-image-\S+)/u.exec(stdout)?.[1];
+  if (name === undefined) throw new Error('no kernel: this Debian has no linux-image-amd64');
+  await must(['apt-get', '-qq', '-o', 'APT::Sandbox::User=root', 'download', name], { cwd: folder });
+  const archive = (await readdir(folder)).find((file) => file.startsWith(`${name}_`));
+  await must(['dpkg', '-x', join(folder, archive ?? ''), unpacked]);
+  return { kernel: unpacked, version: name.replace('linux-image-', '') };
+}
+
+function guestPath() {
+  return [
+    join(ROOT, 'node_modules/.bin'),
+    '/usr/local/sbin',
+    '/usr/local/bin',
+    '/usr/sbin',
+    '/usr/bin',
+    '/sbin',
+    '/bin',
+  ].join(':');
+}
+
+/** Runs the script in the machine, its output passed through. */
+function boot(script) {
+  const run = Buffer.from(script).toString('base64');
+  const args = [
+    ...['-accel', 'tcg,thread=multi,tb-size=512', '-cpu', 'max', '-smp', '2', '-m', '4096'],
+    ...['-nodefaults', '-nographic', '-no-reboot', '-serial', 'stdio'],
+    ...['-kernel', join(kernel, `boot/vmlinuz-${version}`), '-initrd', initrd],
+    ...['-append', `console=ttyS0 panic=-1 quiet mitigations=off keelson_run=${run}`],
+    ...['-virtfs', 'local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap'],
+  ];
+  return new Promise((resolve) => {
+    const machine = spawn('qemu-system-x86_64', args, { stdio: ['ignore', 'pipe', 'inherit'] });
+    let output = '';
+    machine.stdout.setEncoding('utf8').on('data', (text) => {
+      output = (output + text).slice(-65_536);
+      process.stdout.write(text);
+    });
+    machine.once('error', (error) => {
+      console.error(`cannot run qemu: ${error.message}`);
+      resolve(127);
+    });
+    machine.once('close', () => resolve(exitCodeIn(output) ?? 1));
+  });
+}
