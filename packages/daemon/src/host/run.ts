@@ -1,6 +1,6 @@
-import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
+import { type Child, spawnChild } from './spawn-child.ts';
 
 export interface RunOptions {
   readonly signal?: AbortSignal;
@@ -55,26 +55,29 @@ export const COMMAND_ENVIRONMENT: Readonly<Record<string, string>> = {
  */
 export async function run(command: string, args: readonly string[], options: RunOptions = {}): Promise<RunResult> {
   options.signal?.throwIfAborted();
-  const child = spawn(command, args, {
-    stdio: [options.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
-    env: { ...(options.env ?? COMMAND_ENVIRONMENT) },
-    ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
-    ...(options.signal === undefined ? {} : { signal: options.signal }),
-    killSignal: 'SIGKILL',
-    timeout: options.timeout ?? 60_000,
-  });
-  const ended = new Promise<number>((resolve, reject) => {
-    child.once('error', reject);
-    child.once('close', (code, signal) => resolve(code ?? (signal === null ? 255 : 128)));
-  });
-  if (options.input !== undefined) {
-    child.stdin?.on('error', () => undefined); // the command may exit before it read everything
-    child.stdin?.end(options.input);
-  }
+  const env = options.env ?? COMMAND_ENVIRONMENT;
+  const child = await spawnChild({ command, args, env, cwd: options.cwd, input: options.input !== undefined });
+  if (options.input !== undefined) child.stdin?.end(options.input);
   using _watch = watchReads(child.pid, options.onRead);
-  const [code, stdout, stderr] = await Promise.all([ended, collect(child.stdout), collect(child.stderr)]);
+  using _limits = killAt(child, options);
+  const [code, stdout, stderr] = await Promise.all([child.exited, collect(child.stdout), collect(child.stderr)]);
+  options.signal?.throwIfAborted();
   if (!(options.ok ?? [0]).includes(code)) throw new CommandError(command, args, { code, stderr });
   return { code, stdout, stderr };
+}
+
+/** Kills the process when it is aborted or takes too long, until disposed of. */
+function killAt(child: Child, { signal, timeout }: RunOptions): Disposable {
+  const kill = (): void => child.kill();
+  const timer = setTimeout(kill, timeout ?? 60_000);
+  signal?.addEventListener('abort', kill, { once: true });
+  if (signal?.aborted === true) kill();
+  return {
+    [Symbol.dispose]: () => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', kill);
+    },
+  };
 }
 
 const READS_EVERY = 100;
@@ -93,13 +96,16 @@ export function watchReads(pid: number | undefined, onRead: RunOptions['onRead']
   return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 
-async function collect(stream: Readable | null): Promise<string> {
+/** What the stream brings until it ends or is destroyed. */
+function collect(stream: Readable): Promise<string> {
   const chunks: Buffer[] = [];
   let length = 0;
-  if (stream === null) return '';
-  for await (const chunk of stream as AsyncIterable<Buffer>) {
+  stream.on('data', (chunk: Buffer) => {
     length += chunk.length;
     if (length <= LIMIT) chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
+  });
+  return new Promise((resolve, reject) => {
+    stream.once('error', reject);
+    stream.once('close', () => resolve(Buffer.concat(chunks).toString('utf8')));
+  });
 }
