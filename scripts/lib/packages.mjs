@@ -13,6 +13,7 @@ export const TESTS = [
   'lxd-tools',
   'python3-pylxd',
   'busybox-static',
+  'xfsprogs',
   'ansible',
   'curl',
   'libcap2-bin',

@@ -47,6 +47,7 @@ const NR_open_tree = 428;
 const NR_move_mount = 429;
 const NR_openat2 = 437;
 const NR_mount_setattr = 442;
+const NR_quotactl_fd = 443;
 
 /** A system call that failed. `code` is the errno's name, as on Node's own errors. */
 export class SyscallError extends Error {
@@ -104,6 +105,7 @@ const c = {
   setfsgid: bind('int setfsgid(unsigned int gid)'),
   fallocate: bind('int fallocate(int fd, int mode, long offset, long length)'),
   syncfs: bind('int syncfs(int fd)'),
+  quotactlFd: bind('long syscall(long nr, int fd, unsigned int command, unsigned int id, void *data)'),
 };
 
 function now(native: Native, name: string, subject: string, args: Argument[]): number {
@@ -267,4 +269,9 @@ export function fallocate(fd: number, mode: number, offset: number, length: numb
 /** Writes back the file system that holds `fd`. */
 export function syncfs(fd: number): Promise<number> {
   return later(c.syncfs, 'syncfs', '', [fd]);
+}
+
+/** Quota call on the file system that holds `fd`; `data` is both input and output. */
+export function quotactlFd(fd: number, command: number, id: number, data: Uint8Array): Promise<number> {
+  return later(c.quotactlFd, 'quotactl_fd', `0x${command.toString(16)}`, [NR_quotactl_fd, fd, command, id, data]);
 }

@@ -2,6 +2,7 @@ import type { KeyedQueue } from '../../../core/keyed-queue.ts';
 import type { Log } from '../../../core/log.ts';
 import type { Trash } from '../common/trash.ts';
 import type { Layers } from './layers.ts';
+import type { FolderProjects } from './projects.ts';
 import type { RootIndex } from './root-index.ts';
 import type { RootMounts } from './root-mounts.ts';
 
@@ -15,6 +16,7 @@ export interface DirContext {
   readonly index: RootIndex;
   readonly mounts: RootMounts;
   readonly trash: Trash;
+  readonly projects: FolderProjects;
   /** One lane per volume. */
   readonly queue: KeyedQueue;
   readonly newId: () => string;

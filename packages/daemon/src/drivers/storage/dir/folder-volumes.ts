@@ -80,9 +80,9 @@ export class FolderVolumes implements Volumes {
     return Promise.resolve();
   }
 
-  /** Bytes of a block volume's file; undefined for folders. */
+  /** Bytes of a block volume's file, or of a folder where the file system counts them. */
   async usage(volume: VolumeRef): Promise<number | undefined> {
-    if (volume.contentType === 'filesystem') return undefined;
+    if (volume.contentType === 'filesystem') return this.#dir.projects.used(volumePath(this.#dir.path, volume));
     const { blocks } = await stat(this.#content(volumePath(this.#dir.path, volume), volume));
     return blocks * 512;
   }
@@ -126,11 +126,13 @@ export class FolderVolumes implements Volumes {
 
   restore(volume: VolumeRef, snapshot: string): Promise<void> {
     return this.#exclusive([volume], async () => {
-      const { path, staging, newId, trash } = this.#dir;
+      const { path, staging, newId, trash, projects } = this.#dir;
       const source = snapshotPath(path, volume, snapshot);
       if (!(await pathExists(source))) throw errors.notFound('Storage volume snapshot not found');
       const fresh = join(staging, newId());
       try {
+        await mkdir(fresh, { mode: 0o700 });
+        await projects.carry(volumePath(path, volume), [fresh]);
         await copyTree(source, fresh);
         await renameExchange(fresh, volumePath(path, volume));
       } finally {
@@ -166,6 +168,7 @@ export class FolderVolumes implements Volumes {
     try {
       await mkdir(folder, { mode: 0o700 });
       await chmod(folder, VOLUME_MODE);
+      await this.#dir.projects.begin([folder]);
       await fill(folder);
       await mkdir(join(target, '..'), { recursive: true, mode: 0o700 });
       await renameOrConflict(folder, target, target.slice(target.lastIndexOf('/') + 1));

@@ -1,6 +1,8 @@
 import { chmod, chown, lstat, mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { errors } from '../../../core/errors.ts';
 import { copyTree, removeTree } from '../../../host/files.ts';
+import { CommandError } from '../../../host/run.ts';
 import type { Trash } from '../common/trash.ts';
 
 /** The folders `layers/<id>/{fs,work}` of a pool. Who names them is the manifests' business. */
@@ -56,6 +58,12 @@ export class Layers {
       await copyTree(source, files, options);
     } catch (error) {
       await removeTree(join(this.#folder, id));
+      if (options.reflink === 'always' && error instanceof CommandError && /failed to clone/.test(error.stderr)) {
+        throw errors.badRequest(
+          'The file system of the pool cannot share blocks between files; set "volume.clone" to "auto" or "copy"',
+          error,
+        );
+      }
       throw error;
     }
     return id;

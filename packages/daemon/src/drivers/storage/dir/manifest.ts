@@ -54,6 +54,11 @@ export function writeManifest(folder: string, manifest: RootManifest): Promise<v
   return writeFileAtomic(join(folder, MANIFEST), `${JSON.stringify(manifest)}\n`);
 }
 
+/** The layer that takes what the guest writes. */
+export function headLayer({ head }: Pick<RootManifest, 'head'>): string {
+  return head.kind === 'plain' ? head.tree : head.upper.id;
+}
+
 /** Ids of all layers a manifest names. */
 export function layersOf(manifest: RootManifest): Set<string> {
   const ids = new Set<string>();

@@ -14,6 +14,8 @@ import { adoptRoot, snapshotNames } from './adopt.ts';
 import type { DirContext } from './context.ts';
 import { FolderVolumes } from './folder-volumes.ts';
 import { Layers } from './layers.ts';
+import { headLayer } from './manifest.ts';
+import { FolderProjects } from './projects.ts';
 import { RootIndex } from './root-index.ts';
 import { RootMounts } from './root-mounts.ts';
 import { DirRoots } from './roots.ts';
@@ -51,8 +53,11 @@ export class DirPool implements StoragePool {
     const layers = new Layers({ folder: join(path, 'layers'), newId, trash });
     const imageRoot = (fingerprint: string) => join(path, 'images', fingerprint, 'rootfs');
     const mounts = new RootMounts({ layers, namespaces: host.namespaces, imageRoot, staging, newId });
-    const index = new RootIndex(path, layers);
-    this.#dir = { path, staging, layers, index, mounts, trash, queue: new KeyedQueue(), newId, log };
+    const projects = new FolderProjects(path, newId);
+    const index = new RootIndex(path, layers, (from, to) =>
+      projects.carry(layers.files(from), [layers.files(to), layers.work(to)]),
+    );
+    this.#dir = { path, staging, layers, index, mounts, trash, projects, queue: new KeyedQueue(), newId, log };
     const roots = new DirRoots(this.#dir);
     const folders = new FolderVolumes(this.#dir);
     this.roots = roots;
@@ -63,7 +68,7 @@ export class DirPool implements StoragePool {
       snapshotsOf: (volume) => snapshotNames(this.#dir, folders, volume),
       adopt: (volume, idRange) => adoptRoot(this.#dir, volume, idRange),
     });
-    this.quota = { set: (volume, size) => setSize(folders, volume, size) };
+    this.quota = { set: (volume, size) => setSize(this.#dir, folders, volume, size) };
   }
 
   async mount(): Promise<void> {
@@ -75,6 +80,7 @@ export class DirPool implements StoragePool {
       await cloneMount(source, path);
     }
     await this.#makeFolders();
+    await this.#dir.projects.detect();
     if (!this.#loaded) await this.#dir.index.load();
     this.#loaded = true;
   }
@@ -150,7 +156,7 @@ function volumesOf(dir: DirContext, roots: DirRoots, folders: FolderVolumes): Vo
     exists: (volume) => (isRootVolume(volume) ? pathExists(volumePath(dir.path, volume)) : folders.exists(volume)),
     mount: (volume) => folders.mount(volume),
     unmount: () => folders.unmount(),
-    usage: async (volume) => (isRootVolume(volume) ? undefined : folders.usage(volume)),
+    usage: async (volume) => (isRootVolume(volume) ? rootUsage(dir, volume) : folders.usage(volume)),
   };
 }
 
@@ -170,8 +176,25 @@ function snapshotsOf(roots: DirRootSnapshots, folders: FolderVolumes): Snapshots
   };
 }
 
+async function rootUsage({ index, layers, projects }: DirContext, volume: VolumeRef): Promise<number | undefined> {
+  const manifest = index.find(volume);
+  return manifest === undefined ? undefined : projects.used(layers.files(headLayer(manifest)));
+}
+
 /** A folder of a file system without project quotas cannot be limited: like the peers, `size` is then only noted. */
-async function setSize(folders: FolderVolumes, volume: VolumeRef, size: number | undefined): Promise<void> {
-  if (volume.contentType !== 'filesystem' && volume.type === 'custom' && size !== undefined)
-    await folders.resize(volume, size);
+async function setSize(
+  { index, layers, projects, path }: DirContext,
+  folders: FolderVolumes,
+  volume: VolumeRef,
+  size: number | undefined,
+): Promise<void> {
+  if (volume.contentType !== 'filesystem' && volume.type === 'custom') {
+    if (size !== undefined) await folders.resize(volume, size);
+    return;
+  }
+  if (!projects.active) return;
+  if (!isRootVolume(volume)) return projects.limit(volume.name, [volumePath(path, volume)], size);
+  const head = headLayer(index.get(volume));
+  // Files are renamed between the two folders, which only works inside one project.
+  await projects.limit(volume.name, [layers.files(head), layers.work(head)], size);
 }

@@ -5,20 +5,23 @@ import { errnoOf } from '../../../host/syscalls.ts';
 import type { VolumeRef } from '../contract.ts';
 import { volumeKey, volumePath } from '../common/volume-names.ts';
 import type { Layers } from './layers.ts';
-import { layersOf, readManifest, type RootManifest, writeManifest } from './manifest.ts';
+import { headLayer, layersOf, readManifest, type RootManifest, writeManifest } from './manifest.ts';
 
 /** All root manifests of a pool in memory, with the number of manifests that name each layer. */
 export class RootIndex {
   readonly #pool: string;
   readonly #layers: Layers;
+  readonly #beforeHead: (from: string, to: string) => Promise<void>;
   readonly #manifests = new Map<string, RootManifest>();
   readonly #references = new Map<string, number>();
   /** A manifest that could not be read may name any layer: then nothing is swept. */
   #unreadable: string[] = [];
 
-  constructor(pool: string, layers: Layers) {
+  /** `beforeHead` is called with the layers that a head writes to, before one replaces the other. */
+  constructor(pool: string, layers: Layers, beforeHead: (from: string, to: string) => Promise<void>) {
     this.#pool = pool;
     this.#layers = layers;
+    this.#beforeHead = beforeHead;
   }
 
   /** Reads every manifest again. */
@@ -73,8 +76,10 @@ export class RootIndex {
 
   /** Makes `manifest` the volume's, durably, then frees the layers it dropped. */
   async commit(volume: VolumeRef, manifest: RootManifest): Promise<void> {
-    await writeManifest(volumePath(this.#pool, volume), manifest);
     const before = this.find(volume);
+    const [from, to] = [before && headLayer(before), headLayer(manifest)];
+    if (from !== undefined && from !== to) await this.#beforeHead(from, to);
+    await writeManifest(volumePath(this.#pool, volume), manifest);
     this.#set(volumeKey(volume), manifest);
     if (before !== undefined) await this.#release(layersOf(before));
   }

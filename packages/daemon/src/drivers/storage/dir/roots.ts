@@ -197,7 +197,9 @@ export class DirRoots implements Roots {
 
   /** Gives the volume its name: the last step, and one rename. */
   async #publish(volume: VolumeRef, manifest: RootManifest, base: number): Promise<void> {
-    const { staging, newId, path, index } = this.#dir;
+    const { staging, newId, path, index, layers, projects } = this.#dir;
+    const { head } = manifest;
+    if (head.kind === 'overlay') await projects.begin([layers.files(head.upper.id), layers.work(head.upper.id)]);
     const folder = join(staging, newId());
     await mkdir(join(folder, 'rootfs'), { recursive: true });
     await writeManifest(folder, manifest);

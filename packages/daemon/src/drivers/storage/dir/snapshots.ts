@@ -7,7 +7,7 @@ import type { RootMount, RootOptions, Snapshots, VolumeRef } from '../contract.t
 import { snapshotPath, snapshotsPath, volumeKey, volumePath } from '../common/volume-names.ts';
 import type { DirContext } from './context.ts';
 import { freeze } from './freeze.ts';
-import { type Head, headOver, type Tree } from './manifest.ts';
+import { type Head, headLayer, headOver, type Tree } from './manifest.ts';
 import { snapshotOf } from './roots.ts';
 
 /** Snapshots of instance roots: names for trees in the root's manifest. */
@@ -72,12 +72,12 @@ export class DirRootSnapshots implements Snapshots {
       let head: Head;
       if (tree.kind === 'plain') {
         head = { kind: 'plain', tree: await layers.copy(layers.files(tree.tree), {}) };
-        undo.add(() => layers.discard(headLayer(head)));
+        undo.add(() => layers.discard(headLayer({ head })));
       } else {
         const top = mounts.top(tree);
         const range = manifest.head.kind === 'overlay' ? manifest.head.upper : { base: 0 };
         head = headOver(tree, { ...range, id: await layers.createOver(top.path, top.base, range.base) });
-        undo.add(() => layers.discard(headLayer(head)));
+        undo.add(() => layers.discard(headLayer({ head })));
       }
       await index.commit(volume, { ...manifest, head });
       undo.commit();
@@ -127,8 +127,4 @@ export class DirRootSnapshots implements Snapshots {
   #undo(): UndoStack {
     return new UndoStack((error) => this.#dir.log.warn('cannot undo a storage step', { error: String(error) }));
   }
-}
-
-function headLayer(head: Head): string {
-  return head.kind === 'plain' ? head.tree : head.upper.id;
 }
