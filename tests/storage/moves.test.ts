@@ -51,6 +51,11 @@ describe('a custom volume that moves', () => {
       expect(exported.text.length).toBeGreaterThan(1024);
       expect((await daemon.request('GET', `${volumes(pool)}/${name}`)).status).toBe(404);
       if (project === '') {
+        // What takes the name next has none of it.
+        await daemon.run('POST', volumes(pool), { name });
+        expect(await get(`${volumes(pool)}/${name}/backups`)).toEqual([]);
+        expect(await get(`${volumes(pool)}/${name}/snapshots`)).toEqual([]);
+        await daemon.run('DELETE', `${volumes(pool)}/${name}`);
         const { devices } = await get<{ devices: object }>('/1.0/profiles/user');
         expect(devices).toEqual({ data: { type: 'disk', pool: toPool, source: toName, path: '/v' } });
       }

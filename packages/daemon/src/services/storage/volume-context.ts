@@ -44,6 +44,11 @@ export interface VolumeDeps {
   readonly guard: Pick<ProjectGuard, 'checkVolume' | 'checkSnapshot' | 'checkBackup'>;
 }
 
+/** Data of the intents `storage-volume-snapshot-create` and `-delete`, which the snapshot service finishes or undoes. */
+export interface SnapshotIntent {
+  readonly record: StorageVolumeSnapshotRecord;
+}
+
 /** What the parts of the volume service share: finding records, checking, announcing. */
 export class VolumeContext {
   readonly deps: VolumeDeps;
@@ -103,6 +108,44 @@ export class VolumeContext {
     const entry = this.deps.snapshots.get(snapshotId({ ...id, volume: id.name, name }));
     if (entry === undefined) throw errors.notFound('Storage pool volume not found');
     return entry.value;
+  }
+
+  /** Makes a snapshot's content with `make` and records it, both or neither. */
+  async keepSnapshot(
+    volume: StorageVolumeRecord,
+    record: StorageVolumeSnapshotRecord,
+    make: () => Promise<void>,
+  ): Promise<void> {
+    const { intents, snapshots } = this.deps;
+    const intent = await intents.begin<SnapshotIntent>('storage-volume-snapshot-create', { record });
+    let made = false;
+    try {
+      await make();
+      made = true;
+      await intents.end(intent, [snapshots.put(snapshotId(record), record)]);
+    } catch (error) {
+      // What is there under a name that was taken is not ours.
+      if (made) {
+        const { pool, ref } = await this.open(volume);
+        await pool.snapshots.delete(ref, record.name);
+      }
+      await intents.end(intent);
+      throw error;
+    }
+  }
+
+  /** Removes a snapshot's content and its record; a crash in between is finished at the next start. */
+  async dropSnapshot(volume: StorageVolumeRecord, record: StorageVolumeSnapshotRecord): Promise<void> {
+    const { intents, snapshots } = this.deps;
+    const intent = await intents.begin<SnapshotIntent>('storage-volume-snapshot-delete', { record });
+    try {
+      const { pool, ref } = await this.open(volume);
+      await pool.snapshots.delete(ref, record.name);
+      await intents.end(intent, [snapshots.remove(snapshotId(record))]);
+    } catch (error) {
+      await intents.end(intent);
+      throw error;
+    }
   }
 
   async open(record: StorageVolumeRecord): Promise<{ pool: StoragePool; ref: VolumeRef }> {

@@ -186,7 +186,6 @@ export class VolumeCreator {
   }
 
   async #refresh(target: VolumeId, plan: CopyPlan, operation: OperationContext): Promise<void> {
-    const { snapshots, ledger } = this.#context.deps;
     const record = this.#context.require(target);
     if (record.contentType !== plan.source.contentType)
       throw errors.badRequest('Content types of source and target must match');
@@ -197,19 +196,16 @@ export class VolumeCreator {
     const wanted = plan.snapshots.filter((one) => !known.some(({ name }) => name === one.name));
     const surplus =
       plan.snapshots.length === 0 ? [] : known.filter((one) => !plan.snapshots.some(({ name }) => name === one.name));
-    for (const { name } of surplus) await to.snapshots.delete(ref, name);
+    for (const one of surplus) await this.#context.dropSnapshot(record, one);
     const source = plan.snapshot === undefined ? sourceRef : { ...sourceRef, snapshot: plan.snapshot };
+    const added = wanted.map((one) => ({ ...one, pool: target.pool, project: target.project, volume: target.name }));
     await this.#copier.refresh(
       { from, source, to, target: ref, snapshots: wanted.map(({ name }) => name) },
       { ...progressOf(operation, plan.source), config: record.config },
-    );
-    const added = wanted.map((one) => ({ ...one, pool: target.pool, project: target.project, volume: target.name }));
-    await ledger.transact(
-      [],
-      [
-        ...surplus.map((one) => snapshots.remove(snapshotId(one))),
-        ...added.map((one) => snapshots.put(snapshotId(one), one)),
-      ],
+      async (name, make) => {
+        const one = added.find((each) => each.name === name);
+        if (one !== undefined) await this.#context.keepSnapshot(record, one, make);
+      },
     );
   }
 

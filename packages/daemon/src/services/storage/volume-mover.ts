@@ -144,8 +144,8 @@ export class VolumeMover {
     const moved = moving.map((one) => ({ ...one, ...place })).map((one) => snapshots.put(snapshotId(one), one));
     const movedBackups = backups
       .list(`${volumeId(from)}/`)
-      .flatMap(({ key, value }) => [
-        backups.remove(key),
+      .flatMap(({ value }) => [
+        backups.remove(`${volumeId(from)}/${value.name}`),
         backups.put(`${volumeId(to)}/${value.name}`, { ...value, ...place }),
       ]);
     return [volumes.remove(volumeId(from)), ...gone, ...moved, ...movedBackups, ...this.#movedUsers(from, to)];

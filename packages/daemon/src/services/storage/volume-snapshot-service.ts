@@ -7,12 +7,8 @@ import type { StorageVolumeRecord, StorageVolumeSnapshotRecord } from '../../sta
 import type { OperationSpec, StartedOperation } from '../operations/contract.ts';
 import { nextSnapshotName } from '../instances/plan/snapshot-names.ts';
 import type { ChangeOptions, StorageVolumeSnapshots, VolumeAddress } from './contract.ts';
-import type { VolumeContext } from './volume-context.ts';
+import type { SnapshotIntent, VolumeContext } from './volume-context.ts';
 import { checkName, snapshotId, snapshotPrefix, type VolumeId, volumeId, volumeUrl } from './volume-names.ts';
-
-interface SnapshotIntent {
-  readonly record: StorageVolumeSnapshotRecord;
-}
 
 interface RenameIntent {
   readonly from: StorageVolumeSnapshotRecord;
@@ -27,6 +23,9 @@ export class VolumeSnapshotService implements StorageVolumeSnapshots {
     this.#context = context;
     context.deps.intents.handle<SnapshotIntent>('storage-volume-snapshot-create', async ({ data }) =>
       this.#undoCreate(data.record),
+    );
+    context.deps.intents.handle<SnapshotIntent>('storage-volume-snapshot-delete', async ({ data }) =>
+      this.#finishDelete(data.record),
     );
     context.deps.intents.handle<RenameIntent>('storage-volume-snapshot-rename', async ({ data }) =>
       this.#undoRename(data),
@@ -76,7 +75,7 @@ export class VolumeSnapshotService implements StorageVolumeSnapshots {
     wanted: { readonly name: string; readonly expiresAt?: string },
     options: ChangeOptions = {},
   ): Promise<void> {
-    const { intents, snapshots, clock } = this.#context.deps;
+    const { clock } = this.#context.deps;
     const current = this.#context.require(volume);
     const existing = this.#context.snapshotsOf(volume).map(({ name }) => name);
     const now = new Date(clock.now());
@@ -92,19 +91,10 @@ export class VolumeSnapshotService implements StorageVolumeSnapshots {
       createdAt: timestamp(clock),
       expiresAt: wanted.expiresAt ?? expiry ?? zeroTime,
     };
-    const intent = await intents.begin<SnapshotIntent>('storage-volume-snapshot-create', { record });
     const { pool, ref } = await this.#context.open(current);
-    let made = false;
-    try {
-      await pool.snapshots.create(ref, name, { running: this.#context.isRunning(volume) });
-      made = true;
-      await intents.end(intent, [snapshots.put(snapshotId(record), record)]);
-    } catch (error) {
-      // What is there under a name that was taken is not ours.
-      if (made) await this.#undoCreate(record);
-      await intents.end(intent);
-      throw error;
-    }
+    await this.#context.keepSnapshot(current, record, () =>
+      pool.snapshots.create(ref, name, { running: this.#context.isRunning(volume) }),
+    );
     this.#context.announce('storage-volume-snapshot-created', volume.project, snapshotUrl(record), {
       ...options,
       context: { type: volume.type },
@@ -166,12 +156,10 @@ export class VolumeSnapshotService implements StorageVolumeSnapshots {
     return this.#start(volume, 'Deleting storage volume snapshot', () => this.remove(volume, name, options));
   }
 
-  /** The caller holds the volume's lock. The content goes first: a record without content is deleted again, never shown as whole. */
+  /** The caller holds the volume's lock. */
   async remove(volume: StorageVolumeRecord, name: string, options: ChangeOptions = {}): Promise<void> {
     const record = this.#context.findSnapshot(volume, name);
-    const { pool, ref } = await this.#context.open(volume);
-    await pool.snapshots.delete(ref, name);
-    await this.#context.deps.snapshots.delete(snapshotId(record));
+    await this.#context.dropSnapshot(volume, record);
     this.#context.announce('storage-volume-snapshot-deleted', volume.project, snapshotUrl(record), options);
   }
 
@@ -203,6 +191,15 @@ export class VolumeSnapshotService implements StorageVolumeSnapshots {
 
   #exists(volume: VolumeId, name: string): boolean {
     return this.#context.deps.snapshots.get(`${snapshotPrefix(volume)}${name}`) !== undefined;
+  }
+
+  async #finishDelete(record: StorageVolumeSnapshotRecord): Promise<void> {
+    const { snapshots, volumes } = this.#context.deps;
+    const volume = volumes.get(volumeId({ ...record, name: record.volume }))?.value;
+    if (volume === undefined) return;
+    const { pool, ref } = await this.#context.open(volume);
+    await pool.snapshots.delete(ref, record.name);
+    await snapshots.delete(snapshotId(record));
   }
 
   /** The content goes back to the name its record has. */
