@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Command, defineCommand, UsageError } from '../command.ts';
 import type { Context } from '../context.ts';
 import { answerOf } from './answer.ts';
+import { recoverCommand } from './recover.ts';
 import { type Configurable, settingsCommands } from './settings.ts';
 
 async function serverOf(context: Context): Promise<Server> {
@@ -180,6 +181,7 @@ export const adminCommands: readonly Command[] = [
     options: [{ name: 'timeout', value: 'seconds', summary: 'how long to wait for its end; default 60' }],
     run: (context, parsed) => shutdown(context, secondsOf(parsed.value('timeout'), 60)),
   }),
+  recoverCommand,
   defineCommand({
     path: ['admin', 'doctor'],
     summary: 'Show what the server can run on this host, and what is missing',

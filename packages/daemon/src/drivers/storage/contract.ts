@@ -266,10 +266,17 @@ export interface PoolRecovery {
   /** One of those files, of the volume or a snapshot of it; undefined when it is not there or no small plain file. */
   read(volume: VolumeRef | SnapshotRef | undefined, name: string): Promise<string | undefined>;
   /**
-   * Makes an instance root that LXD laid out one of this pool; no effect on those that are. `idRange`: the files carry
-   * host ids of this range. @throws bad-request when this pool cannot have it.
+   * Makes an instance root that LXD laid out one of this pool; no effect on those that are.
+   * @throws bad-request when this pool cannot have it.
    */
-  adopt(volume: VolumeRef, options: { readonly idRange: IdRange | undefined }): Promise<void>;
+  adopt(volume: VolumeRef, options: AdoptOptions): Promise<void>;
+}
+
+/** Host ids that files of a root carry where guest ids are wanted; undefined: they carry guest ids. */
+export interface AdoptOptions {
+  readonly idRange: IdRange | undefined;
+  /** The same of its snapshots. */
+  readonly snapshots: ReadonlyMap<string, IdRange | undefined>;
 }
 
 export interface FoundVolume {

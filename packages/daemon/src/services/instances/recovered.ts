@@ -9,7 +9,7 @@ import { expandDevices, isRootDisk } from './plan/expand.ts';
 import { idMapText, parseIdMap } from './plan/idmap.ts';
 import { settleNics } from './plan/volatile.ts';
 import type { InstanceRemover } from './remover.ts';
-import type { IdRange } from '../../drivers/instance/contract.ts';
+import type { AdoptOptions, IdRange } from '../../drivers/storage/contract.ts';
 
 /** An instance whose root is there and whose record is not. */
 export interface LostInstance {
@@ -26,8 +26,16 @@ export interface RecoveredInstance {
   readonly record: InstanceRecord;
   readonly snapshots: readonly InstanceSnapshotRecord[];
   readonly writes: readonly Write[];
-  /** Set when the files of the root carry host ids of this range. */
-  readonly shift: IdRange | undefined;
+  /** Host ids that the files carry, of the root and of each snapshot; undefined where they carry guest ids. */
+  readonly shift: AdoptOptions;
+}
+
+/** Host ids on the disk, by what the server that wrote them last told. */
+export function shiftOf({ instance, snapshots }: BackupConfig, names: readonly string[]): AdoptOptions {
+  const rangeOf = (state: DescribedState | undefined): IdRange | undefined =>
+    parseIdMap((state ?? instance).config['volatile.last_state.idmap']);
+  const ranges = names.map((name) => [name, rangeOf(snapshots.find((one) => one.name === name))] as const);
+  return { idRange: rangeOf(instance), snapshots: new Map(ranges) };
 }
 
 /** Records of instances from what their roots tell. */
@@ -69,7 +77,7 @@ export class RecoveredInstances {
     return {
       record,
       snapshots,
-      shift: parseIdMap(described.instance.config['volatile.last_state.idmap']),
+      shift: shiftOf(described, lost.snapshots),
       writes: [
         collections.instances.put(id, record),
         collections.metadata.put(id, lost.metadata),

@@ -239,7 +239,7 @@ export class RecoveryService implements Recovery {
     const { project, name, described, metadata, found } = lost;
     const { snapshots } = found;
     const planned = instances.plan({ pool: wanted.name, project, name, described, metadata, snapshots });
-    await recoveryOf(pool, driver).adopt(found.volume, { idRange: planned.shift });
+    await recoveryOf(pool, driver).adopt(found.volume, planned.shift);
     const root: StorageVolumeRecord = {
       pool: wanted.name,
       project,

@@ -4,6 +4,7 @@ import { errors } from '../../../core/errors.ts';
 import { KeyedQueue } from '../../../core/keyed-queue.ts';
 import type { Log } from '../../../core/log.ts';
 import { pathExists, removeTree } from '../../../host/files.ts';
+import type { UserNamespaces } from '../../../host/idmap.ts';
 import { growLoop, mountDevice, mountLoop } from '../../../host/loop.ts';
 import { cloneMount, isMountPoint, unmountAll, unmountTree } from '../../../host/mounts.ts';
 import {
@@ -30,6 +31,7 @@ import type {
   VolumeRef,
   Volumes,
 } from '../contract.ts';
+import { adoptRoot } from './adopt.ts';
 import { type BtrfsContext } from './context.ts';
 import { recoverPublications } from './publish.ts';
 import { sizeIn, sourceOf } from './source.ts';
@@ -37,6 +39,7 @@ import { BtrfsTransfer } from './transfer.ts';
 import { BtrfsVolumes, rootsOf, snapshotsOf } from './volumes.ts';
 
 export interface BtrfsHost {
+  readonly namespaces: UserNamespaces;
   readonly newId: () => string;
   readonly log: Log;
 }
@@ -55,7 +58,7 @@ export class BtrfsPool implements StoragePool {
   readonly #pool: BtrfsContext;
   readonly #volumes: BtrfsVolumes;
 
-  constructor(spec: PoolSpec, { newId, log }: BtrfsHost) {
+  constructor(spec: PoolSpec, { namespaces, newId, log }: BtrfsHost) {
     this.spec = spec;
     const { path } = spec;
     // Only a sync makes btrfs look for the space of deleted subvolumes before half a minute is over.
@@ -70,12 +73,7 @@ export class BtrfsPool implements StoragePool {
     this.recovery = new FolderRecovery({
       path,
       snapshotsOf: (volume) => this.#volumes.listSnapshots(volume),
-      adopt: async (volume, idRange) => {
-        if (idRange === undefined) return;
-        throw errors.badRequest(
-          `The files of "${volume.name}" carry ids of the host it comes from; start it once on a host whose kernel has id-mapped mounts`,
-        );
-      },
+      adopt: (volume, options) => adoptRoot(this.#pool, namespaces, volume, options),
     });
     this.quota = { set: (volume, size) => this.#limit(volume, size) };
   }

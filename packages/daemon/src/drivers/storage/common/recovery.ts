@@ -5,7 +5,7 @@ import { errors } from '../../../core/errors.ts';
 import { removeTree } from '../../../host/files.ts';
 import { errnoOf } from '../../../host/syscalls.ts';
 import type { ContentType, VolumeType } from '../types.ts';
-import type { FoundVolume, IdRange, PoolRecovery, SnapshotRef, VolumeRef } from '../contract.ts';
+import type { AdoptOptions, FoundVolume, PoolRecovery, SnapshotRef, VolumeRef } from '../contract.ts';
 import { isRootVolume, isSnapshot, snapshotPath, volumeFolder, volumePath } from './volume-names.ts';
 
 /** Folder of what is kept about the pool and its custom volumes, whose own content belongs to guests. */
@@ -18,7 +18,7 @@ export interface FolderRecoveryOptions {
   /** Where the pool's content is. */
   readonly path: string;
   readonly snapshotsOf: (volume: VolumeRef) => Promise<readonly string[]>;
-  readonly adopt: (volume: VolumeRef, idRange: IdRange | undefined) => Promise<void>;
+  readonly adopt: (volume: VolumeRef, options: AdoptOptions) => Promise<void>;
 }
 
 /**
@@ -69,8 +69,8 @@ export class FolderRecovery implements PoolRecovery {
     return readSmallFile(join(folder, ...parts));
   }
 
-  adopt(volume: VolumeRef, { idRange }: { readonly idRange: IdRange | undefined }): Promise<void> {
-    return this.#options.adopt(volume, idRange);
+  adopt(volume: VolumeRef, options: AdoptOptions): Promise<void> {
+    return this.#options.adopt(volume, options);
   }
 
   #folder(volume: VolumeRef | SnapshotRef | undefined): string {

@@ -5,7 +5,7 @@ import { errors } from '../../../core/errors.ts';
 import { pathExists } from '../../../host/files.ts';
 import { errnoOf } from '../../../host/syscalls.ts';
 import { isRootVolume, snapshotsPath, volumeKey, volumePath } from '../common/volume-names.ts';
-import type { IdRange, VolumeRef } from '../contract.ts';
+import type { AdoptOptions, IdRange, VolumeRef } from '../contract.ts';
 import type { DirContext } from './context.ts';
 import type { FolderVolumes } from './folder-volumes.ts';
 import {
@@ -42,7 +42,11 @@ async function foreignSnapshots(dir: DirContext, volume: VolumeRef): Promise<str
  * the layers follow from the volume's, so that a second run goes on where a first was cut off; until the manifest is
  * there the pool sweeps no layer.
  */
-export async function adoptRoot(dir: DirContext, volume: VolumeRef, idRange: IdRange | undefined): Promise<void> {
+export async function adoptRoot(
+  dir: DirContext,
+  volume: VolumeRef,
+  { idRange, snapshots: ranges }: AdoptOptions,
+): Promise<void> {
   if (volume.type !== 'container') return;
   await dir.queue.run({ exclusive: [volumeKey(volume)] }, async () => {
     if (dir.index.find(volume) !== undefined) return;
@@ -54,7 +58,7 @@ export async function adoptRoot(dir: DirContext, volume: VolumeRef, idRange: IdR
         join(snapshotsPath(dir.path, volume), name, 'rootfs'),
         `${volume.name}/${name}`,
       );
-      snapshots[name] = treeOf({ id, base: 0 }, idRange);
+      snapshots[name] = treeOf({ id, base: 0 }, ranges.get(name));
     }
     const id = await adoptFolder(dir, join(folder, 'rootfs'), volume.name);
     const manifest: RootManifest = { version: 1, head: await headOf(dir, id, idRange), snapshots };

@@ -66,7 +66,7 @@ export class DirPool implements StoragePool {
     this.recovery = new FolderRecovery({
       path,
       snapshotsOf: (volume) => snapshotNames(this.#dir, folders, volume),
-      adopt: (volume, idRange) => adoptRoot(this.#dir, volume, idRange),
+      adopt: (volume, options) => adoptRoot(this.#dir, volume, options),
     });
     this.quota = { set: (volume, size) => setSize(this.#dir, folders, volume, size) };
   }
