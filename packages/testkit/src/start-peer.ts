@@ -29,9 +29,10 @@ interface PeerCommand {
 }
 
 /** Starts Debian's LXD in a temp folder of its own, with nothing configured; dispose stops it and removes what it made. */
-export async function startLxd(): Promise<TestPeer> {
+export async function startLxd(options: { readonly env?: Readonly<Record<string, string>> } = {}): Promise<TestPeer> {
   const { base, dir } = await stateFolder('lxd');
-  return startPeer({ name: 'lxd', dir, base, argv: ['lxd', '--group', 'root'], env: { LXD_DIR: dir } });
+  const env = { ...options.env, LXD_DIR: dir };
+  return startPeer({ name: 'lxd', dir, base, argv: ['lxd', '--group', 'root'], env });
 }
 
 /**

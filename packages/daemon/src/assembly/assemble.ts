@@ -110,6 +110,7 @@ export async function assemble(options: DaemonOptions): Promise<Daemon> {
     {
       driver,
       storage: storage.forInstances,
+      migrations: storage.migrations,
       images: images.forInstances,
       networks: networks.nics,
       guard: projects.guard,

@@ -11,12 +11,14 @@ import { instanceRoutes } from '../http/routes/instances.ts';
 import type { InstanceGuard } from '../services/instances/deps.ts';
 import { InstanceService } from '../services/instances/instance-service.ts';
 import type { InstanceImages, InstanceNetworks, InstanceStorage } from '../services/instances/ports.ts';
+import type { Migrations } from '../services/migration/migrations.ts';
 import type { Foundations } from './foundations.ts';
 import type { Vertical } from './vertical.ts';
 
 export interface InstanceParts {
   readonly driver: InstanceDriver;
   readonly storage: InstanceStorage;
+  readonly migrations: Migrations;
   readonly images: InstanceImages;
   readonly networks: InstanceNetworks;
   readonly guard: InstanceGuard;

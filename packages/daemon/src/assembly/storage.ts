@@ -19,12 +19,15 @@ import { VolumeContext, type VolumeDeps } from '../services/storage/volume-conte
 import { VolumeCopier } from '../services/storage/volume-copier.ts';
 import { VolumeCreator } from '../services/storage/volume-creator.ts';
 import { VolumeImporter } from '../services/storage/volume-importer.ts';
+import { VolumeMigration } from '../services/storage/volume-migration.ts';
 import { VolumeMover } from '../services/storage/volume-mover.ts';
 import { VolumeSchedule } from '../services/storage/volume-schedule.ts';
 import { VolumeService } from '../services/storage/volume-service.ts';
 import { VolumeSnapshotService } from '../services/storage/volume-snapshot-service.ts';
 import type { WarningSink } from '../services/warnings/contract.ts';
+import type { Migrations } from '../services/migration/migrations.ts';
 import type { Foundations } from './foundations.ts';
+import { openMigrations } from './migrations.ts';
 import type { Vertical } from './vertical.ts';
 import type { RouteBinding } from '../http/route.ts';
 
@@ -33,6 +36,7 @@ export interface StorageVertical extends Vertical {
   readonly drivers: StorageDrivers;
   readonly forInstances: InstanceStorageService;
   readonly live: LivePools;
+  readonly migrations: Migrations;
   /** For images: their unpacked copies go with them. */
   readonly imageVolumes: ImageVolumeService;
 }
@@ -91,13 +95,15 @@ export function storageVertical(base: Foundations, needs: StorageNeeds, stack: A
     guard: needs.guard,
     isRunning: ({ project, name }) => needs.guests.state(instanceKey(project, name)).status !== 'Stopped',
   });
-  const custom = customVolumes(base, context, { ...needs, volumes: imageVolumes });
+  const migrations = openMigrations(base, stack);
+  const custom = customVolumes(base, context, { ...needs, volumes: imageVolumes, migrations });
   stack.use(custom.schedule);
   return {
     drivers,
     live,
     forInstances,
     imageVolumes,
+    migrations,
     routes: [...storagePoolRoutes(service), ...custom.routes],
     start: async () => {
       await live.startAll();
@@ -113,13 +119,18 @@ export function storageVertical(base: Foundations, needs: StorageNeeds, stack: A
 function customVolumes(
   { paths, ids }: Foundations,
   context: VolumeContext,
-  { config, volumes: images }: Pick<StorageNeeds, 'config'> & { readonly volumes: ImageVolumeService },
+  {
+    config,
+    volumes: images,
+    migrations,
+  }: Pick<StorageNeeds, 'config'> & { readonly volumes: ImageVolumeService; readonly migrations: Migrations },
 ): { readonly routes: RouteBinding[]; readonly schedule: VolumeSchedule } {
   const files = new VolumeBackupFiles(paths.backups, new VolumeArchives(paths.scratch));
   const creator = new VolumeCreator(context, new VolumeCopier({ copyTree: copyOrMirror, copyFile, ids }));
   const mover = new VolumeMover(context, creator, files);
+  const migration = new VolumeMigration(context, creator, migrations);
   const importer = new VolumeImporter({ context, creator, files, copyTree: copyOrMirror, copyFile });
-  const volumes = new VolumeService(context, { creator, mover, importer, images });
+  const volumes = new VolumeService(context, { creator, mover, importer, images, migration });
   const snapshots = new VolumeSnapshotService(context);
   const backups = new VolumeBackupService({
     context,

@@ -207,9 +207,13 @@ export interface NativeTransfer {
   readonly format: 'btrfs' | 'zfs' | 'rbd';
   /**
    * Freezes `source` as it is now; disposing the send removes what it needed for that.
-   * `running`: the volume is in use by a guest right now.
+   * `running`: the volume is in use by a guest right now. `beside`: small files (path → content) that go along in the
+   * volume's own folder, out of its guest's reach; snapshots stay as they are.
    */
-  send(source: VolumeRef | SnapshotRef, options: { readonly running: boolean }): Promise<NativeSend>;
+  send(
+    source: VolumeRef | SnapshotRef,
+    options: { readonly running: boolean; readonly beside?: ReadonlyMap<string, string> },
+  ): Promise<NativeSend>;
   /**
    * Begins a volume under `target`; nothing is visible under that name before `commit`, and disposing without a commit
    * removes every part. With `refresh` the target exists: parts are added to it, and `commit` replaces its content.

@@ -3,9 +3,11 @@ import type { InstanceService } from '../../services/instances/instance-service.
 import { bindList } from '../list.ts';
 import { operation, sync } from '../reply.ts';
 import { bind, type RouteBinding } from '../route.ts';
-import { instanceOptions } from './instances.ts';
+import { instanceOptions, reachOptions } from './instances.ts';
 
-export function instanceSnapshotRoutes({ snapshots }: Pick<InstanceService, 'snapshots'>): RouteBinding[] {
+type Parts = Pick<InstanceService, 'snapshots' | 'departures'>;
+
+export function instanceSnapshotRoutes({ snapshots, departures }: Parts): RouteBinding[] {
   return [
     bindList(routes['instance-snapshots.list'], ({ project, params }) => snapshots.list(project, params.name)),
     bind(routes['instance-snapshots.create'], (request) =>
@@ -23,6 +25,8 @@ export function instanceSnapshotRoutes({ snapshots }: Pick<InstanceService, 'sna
     ),
     bind(routes['instance-snapshots.post'], (request) => {
       const at = { project: request.project, ...request.params };
+      if (request.body.migration === true)
+        return operation(departures.startSnapshot(at, request.body, reachOptions(request)));
       return operation(snapshots.rename(at, request.body.name ?? '', instanceOptions(request)));
     }),
     bind(routes['instance-snapshots.delete'], (request) => {

@@ -18,6 +18,11 @@ export function instanceOptions(request: Pick<RouteRequest, 'caller' | 'ifMatch'
   return { ...changeOptions(request), type: request.instanceType };
 }
 
+/** The same, and whether the caller may have this server connect to others. */
+export function reachOptions(request: Pick<RouteRequest, 'caller' | 'ifMatch' | 'instanceType'>) {
+  return { ...instanceOptions(request), mayFetch: isAdmin(request.caller) };
+}
+
 /** Instances themselves: `/1.0/instances` and `/1.0/instances/<name>`. */
 export function instanceRoutes(instances: Parts): RouteBinding[] {
   return [
@@ -76,7 +81,7 @@ function objectRoutes({ reader, changer, lifecycle, snapshots }: Parts): RouteBi
       return empty();
     }),
     bind(routes['instances.post'], (request) =>
-      operation(lifecycle.post(request.project, request.params.name, request.body, instanceOptions(request))),
+      operation(lifecycle.post(request.project, request.params.name, request.body, reachOptions(request))),
     ),
     bind(routes['instances.delete'], (request) =>
       operation(lifecycle.delete(request.project, request.params.name, instanceOptions(request))),

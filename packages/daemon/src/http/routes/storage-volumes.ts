@@ -31,7 +31,7 @@ export function storageVolumeRoutes(volumes: StorageVolumes): RouteBinding[] {
     }),
     bind(routes['storage-volumes.post'], async (request) => {
       checkOther(request.caller, request.body.project);
-      const done = await volumes.post(volumeAddress(request), request.body, changeOptions(request));
+      const done = await volumes.post(volumeAddress(request), request.body, reachOptions(request));
       return typeof done === 'string' ? created(done) : operation(done);
     }),
     bind(routes['storage-volumes.delete'], async (request) => {
@@ -58,6 +58,10 @@ export function volumeAddress({ project, params }: VolumeRequest): {
   return { pool: params.pool, project, type: params.type, name: params.volume };
 }
 
+function reachOptions(request: Pick<RouteRequest, 'caller' | 'ifMatch'>) {
+  return { ...changeOptions(request), mayFetch: isAdmin(request.caller) };
+}
+
 /** A second project that a body names is one the caller may use, like that of the URL. @throws unauthorized */
 function checkOther(caller: Caller, project: string | undefined): void {
   if (project === undefined || project === '' || mayUseProject(caller, project)) return;
@@ -82,7 +86,7 @@ async function create(
   const options = changeOptions(request);
   if (body !== undefined) {
     checkOther(request.caller, body.source?.project);
-    const started = await volumes.create({ ...at, type }, body, options);
+    const started = await volumes.create({ ...at, type }, body, reachOptions(request));
     return started === undefined ? empty() : operation(started);
   }
   if ('type' in params && params.type !== 'custom') {

@@ -31,6 +31,26 @@ export class CopyRefresh {
     target: InstanceRecord,
     operation: OperationContext,
   ): Promise<void> {
+    await this.replace(target, async (temporary) => {
+      await this.#context.deps.storage.copy(source, temporary, {
+        snapshots: snapshots.map(({ name }) => name),
+        size: undefined,
+        ...progressOf(operation),
+      });
+      return { snapshots, writes: [] };
+    });
+  }
+
+  /**
+   * Gives `target`, which must be locked, the root that `make` makes beside it, and the snapshots that it tells. `writes`
+   * make the records follow. @throws bad-request while it runs.
+   */
+  async replace(
+    target: InstanceRecord,
+    make: (
+      temporary: RootVolume,
+    ) => Promise<{ readonly snapshots: readonly InstanceSnapshotRecord[]; readonly writes: readonly Write[] }>,
+  ): Promise<void> {
     const { deps } = this.#context;
     if (this.#context.isRunning(target)) throw errors.badRequest('Cannot refresh a running instance');
     const root = this.#context.rootVolume(target);
@@ -38,22 +58,20 @@ export class CopyRefresh {
     if (this.#context.find(target.project, temporary.instance) !== undefined) {
       throw errors.conflict(`The name "${temporary.instance}" is needed for the refresh, and an instance has it`);
     }
-    const writes = this.#writes(target, snapshots);
-    const making: RefreshIntent = { root, temporary, writes, swapped: false };
+    const making: RefreshIntent = { root, temporary, writes: [], swapped: false };
     const first = await deps.intents.begin(INTENTS.refresh, making);
+    let writes: readonly Write[] = [];
     {
       await using undo = new UndoStack((error) =>
         deps.log.error('Undoing a refresh failed', { instance: target.name, error }),
       );
       undo.add(() => deps.intents.end(first));
       undo.add(() => deps.storage.delete(temporary));
-      await deps.storage.copy(source, temporary, {
-        snapshots: snapshots.map(({ name }) => name),
-        ...progressOf(operation),
-      });
+      const made = await make(temporary);
+      writes = [...this.#writes(target, made.snapshots), ...made.writes];
       undo.commit();
     }
-    const second = await deps.intents.begin(INTENTS.refresh, { ...making, swapped: true });
+    const second = await deps.intents.begin(INTENTS.refresh, { ...making, writes, swapped: true });
     await deps.intents.end(first);
     await deps.storage.delete(root);
     await deps.storage.rename(temporary, root.instance);

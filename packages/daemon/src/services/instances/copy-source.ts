@@ -4,7 +4,7 @@ import type { InstanceRecord, InstanceSnapshotRecord } from '../../state/records
 import type { Write } from '../../state/store.ts';
 import type { OperationContext, StartedOperation } from '../operations/contract.ts';
 import { type By, type InstanceContext, idOf } from './context.ts';
-import { CopyRefresh } from './copy-refresh.ts';
+import type { CopyRefresh } from './copy-refresh.ts';
 import type { InstanceCreator, Target } from './creator.ts';
 import { progressOf } from './progress.ts';
 import { type Draft, draftInstance } from './draft.ts';
@@ -23,10 +23,10 @@ export class CopySource {
   readonly #creator: InstanceCreator;
   readonly #refresher: CopyRefresh;
 
-  constructor(context: InstanceContext, creator: InstanceCreator) {
+  constructor(context: InstanceContext, creator: InstanceCreator, refresher: CopyRefresh) {
     this.#context = context;
     this.#creator = creator;
-    this.#refresher = new CopyRefresh(context);
+    this.#refresher = refresher;
   }
 
   /** @throws bad-request without a source, not-found naming it. */

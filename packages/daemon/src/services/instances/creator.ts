@@ -5,30 +5,44 @@ import type { ImageRecord } from '../../state/records/image.ts';
 import type { InstanceMetadataRecord } from '../../state/records/instance-metadata.ts';
 import type { InstanceRecord, InstanceType } from '../../state/records/instance.ts';
 import type { Write } from '../../state/store.ts';
+import type { Migrations } from '../migration/migrations.ts';
 import type { OperationContext, StartedOperation } from '../operations/contract.ts';
 import { type By, type InstanceContext, idOf } from './context.ts';
+import { CopyRefresh } from './copy-refresh.ts';
 import { CopySource } from './copy-source.ts';
 import { type Draft, draftInstance, RECORD_FAILURE } from './draft.ts';
 import { type CreateIntent, INTENTS } from './intents.ts';
+import { MigrationTarget } from './migration/target.ts';
 import { missingSource } from './guest-devices.ts';
 import { typeLimits } from './plan/instance-types.ts';
 import { checkInstanceName, generateName } from './plan/names.ts';
 import { progressOf } from './progress.ts';
 import type { InstanceRemover } from './remover.ts';
 
+/** What a root brought with it. */
+export interface Filled {
+  /** In place of the draft's. */
+  readonly metadata?: InstanceMetadataRecord;
+  /** Join the final transaction. */
+  readonly writes?: readonly Write[];
+}
+
 /** How the root of a draft comes to be. */
-export type Fill = (draft: Draft, operation: OperationContext) => Promise<void>;
+export type Fill = (draft: Draft, operation: OperationContext) => Promise<Filled | void>;
 
 /** Makes instances: from images, empty ones, and copies. */
 export class InstanceCreator {
   readonly #context: InstanceContext;
   readonly #remover: InstanceRemover;
   readonly #copies: CopySource;
+  readonly #arrivals: MigrationTarget;
 
-  constructor(context: InstanceContext, remover: InstanceRemover) {
+  constructor(context: InstanceContext, remover: InstanceRemover, migrations: Migrations) {
+    const refresher = new CopyRefresh(context);
     this.#context = context;
     this.#remover = remover;
-    this.#copies = new CopySource(context, this);
+    this.#copies = new CopySource(context, this, refresher);
+    this.#arrivals = new MigrationTarget(context, this, { migrations, refresher });
   }
 
   /** `POST /1.0/instances`. @throws bad-request, not-found before an operation is made. */
@@ -56,7 +70,7 @@ export class InstanceCreator {
       case 'migration':
         if (source.mode !== 'pull' && source.mode !== 'push')
           throw errors.notImplemented(`Mode "${source.mode ?? ''}" not implemented`);
-        throw errors.notImplemented('Migration between servers is not supported yet');
+        return this.#arrivals.start(target, source, by);
       default:
         throw errors.badRequest(`Unknown source type ${source.type ?? ''}`);
     }
@@ -134,9 +148,14 @@ export class InstanceCreator {
     await using undo = new UndoStack((error) => deps.log.error('Undoing a create failed', { instance: id, error }));
     undo.add(() => deps.intents.end(intent));
     undo.add(() => deps.storage.delete(root));
-    await fill(draft, operation);
+    const filled = await fill(draft, operation);
     operation.signal.throwIfAborted();
-    await deps.intents.end(intent, [instances.put(id, record), metadata.put(id, draft.metadata), ...writes]);
+    await deps.intents.end(intent, [
+      instances.put(id, record),
+      metadata.put(id, filled?.metadata ?? draft.metadata),
+      ...writes,
+      ...(filled?.writes ?? []),
+    ]);
     undo.commit();
     this.#context.lifecycle('instance-created', record, by, {
       context: { location: 'none', 'storage-pool': record.pool, type: record.type },

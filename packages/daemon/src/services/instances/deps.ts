@@ -9,6 +9,7 @@ import type { ProjectRecord } from '../../state/records/project.ts';
 import type { StoragePoolRecord } from '../../state/records/storage.ts';
 import type { Events } from '../events/contract.ts';
 import type { Intents } from '../intents/contract.ts';
+import type { Migrations } from '../migration/migrations.ts';
 import type { Operations } from '../operations/contract.ts';
 import type { ProjectGuard } from '../projects/contract.ts';
 import type { BackupArchives } from './backup-archives.ts';
@@ -45,6 +46,7 @@ export interface InstanceDeps {
   readonly guard: InstanceGuard;
   readonly files: GuestFiles;
   readonly archives: BackupArchives;
+  readonly migrations: Migrations;
   /** `backups.compression_algorithm` of the server. */
   readonly backupCompression: () => string;
   readonly paths: StatePaths;

@@ -14,6 +14,7 @@ import { InstanceFileService } from './file-service.ts';
 import { InstanceLifecycle } from './lifecycle.ts';
 import { InstanceLogService } from './log-service.ts';
 import { InstanceMetadataService } from './metadata-service.ts';
+import { MigrationSource } from './migration/source.ts';
 import { PublishSources } from './publish-sources.ts';
 import { InstanceReader } from './reader.ts';
 import { RecoveredInstances } from './recovered.ts';
@@ -30,6 +31,8 @@ export class InstanceService implements ProfileGuard, AsyncDisposable {
   readonly changer: InstanceChanger;
   readonly runner: InstanceRunner;
   readonly lifecycle: InstanceLifecycle;
+  /** Instances and snapshots on their way to other servers. */
+  readonly departures: MigrationSource;
   readonly snapshots: InstanceSnapshots;
   readonly backups: InstanceBackups;
   readonly backupImport: BackupImport;
@@ -53,10 +56,11 @@ export class InstanceService implements ProfileGuard, AsyncDisposable {
     this.#log = deps.log;
     this.#starter = new InstanceStarter(context);
     this.reader = new InstanceReader(context);
-    this.creator = new InstanceCreator(context, remover);
+    this.creator = new InstanceCreator(context, remover, deps.migrations);
     this.changer = new InstanceChanger(context, this.#starter, remover);
     this.runner = new InstanceRunner(context, this.#starter, remover);
-    this.lifecycle = new InstanceLifecycle(context, remover);
+    this.departures = new MigrationSource(context, deps.migrations);
+    this.lifecycle = new InstanceLifecycle(context, remover, this.departures);
     this.snapshots = new InstanceSnapshots(context, this.runner, this.#starter);
     this.backups = new InstanceBackups(context);
     this.backupImport = new BackupImport(context, this.creator);

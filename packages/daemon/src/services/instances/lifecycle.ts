@@ -7,9 +7,10 @@ import type { InstanceRecord, InstanceSnapshotRecord } from '../../state/records
 import type { Write } from '../../state/store.ts';
 import type { OperationContext, StartedOperation } from '../operations/contract.ts';
 import { checkDeletable, type ChangeRequest } from './changer.ts';
-import { type InstanceContext, idOf } from './context.ts';
+import { type By, type InstanceContext, idOf } from './context.ts';
 import { progressOf } from './progress.ts';
 import { INTENTS, type MoveIntent, type RenameIntent } from './intents.ts';
+import type { MigrationSource } from './migration/source.ts';
 import { rootDisk } from './plan/expand.ts';
 import { checkInstanceName } from './plan/names.ts';
 import type { InstanceRemover } from './remover.ts';
@@ -19,10 +20,12 @@ import { etagSource } from './reader.ts';
 export class InstanceLifecycle {
   readonly #context: InstanceContext;
   readonly #remover: InstanceRemover;
+  readonly #departures: MigrationSource;
 
-  constructor(context: InstanceContext, remover: InstanceRemover) {
+  constructor(context: InstanceContext, remover: InstanceRemover, departures: MigrationSource) {
     this.#context = context;
     this.#remover = remover;
+    this.#departures = departures;
     const { intents, storage } = context.deps;
     intents.handle<RenameIntent>(INTENTS.rename, async (intent) => {
       const { project, name, newName, root } = intent.data;
@@ -59,8 +62,8 @@ export class InstanceLifecycle {
     });
   }
 
-  /** `POST /1.0/instances/<name>`: another name, or another pool. @throws not-found, bad-request, conflict. */
-  post(project: string, name: string, body: InstancePost, request: ChangeRequest = {}): StartedOperation {
+  /** `POST /1.0/instances/<name>`: another name, another pool, or another server. @throws not-found, bad-request, conflict. */
+  post(project: string, name: string, body: InstancePost, request: ChangeRequest & By = {}): StartedOperation {
     const record = this.#context.require(project, name, request.type);
     const newName = body.name ?? '';
     if (body.migration === true) return this.#migrate(record, body, request);
@@ -85,10 +88,10 @@ export class InstanceLifecycle {
     });
   }
 
-  #migrate(record: InstanceRecord, body: InstancePost, request: ChangeRequest): StartedOperation {
+  #migrate(record: InstanceRecord, body: InstancePost, request: ChangeRequest & By): StartedOperation {
     const { project, name } = record;
     const pool = body.pool ?? '';
-    if (pool === '') throw errors.notImplemented('Migration between servers is not supported yet');
+    if (pool === '' && (body.project ?? '') === '') return this.#departures.start(record, body, request);
     if ((body.project ?? '') !== '' && body.project !== project)
       throw errors.notImplemented('Moving between projects is not supported yet');
     if ((body.name ?? '') !== '' && body.name !== name)

@@ -1,6 +1,14 @@
 import type { Readable } from 'node:stream';
 import type { IdRange, NicSpec } from '../../drivers/instance/contract.ts';
-import type { CloneMode, ProgressOptions, RootMount } from '../../drivers/storage/contract.ts';
+import type {
+  AdoptOptions,
+  CloneMode,
+  ProgressOptions,
+  RootMount,
+  RootOptions,
+  StoragePool,
+  VolumeRef,
+} from '../../drivers/storage/contract.ts';
 import type { ImageRecord } from '../../state/records/image.ts';
 import type { InstanceRecord } from '../../state/records/instance.ts';
 import type { ProfileRecord } from '../../state/records/profile.ts';
@@ -26,18 +34,23 @@ export interface RootState {
   with(use: (folder: string) => Promise<void>): Promise<void>;
 }
 
-/** One state of a root in a storage driver's own format. */
-export interface NativePart {
-  readonly snapshot?: { readonly name: string; readonly createdAt: string; readonly expiresAt: string };
-  open(): Promise<Readable>;
-}
-
 /** A root on its way into a backup, in its driver's own format. Disposing it removes what it needed. */
 export interface NativeBackup extends AsyncDisposable {
   /** Text of optimized_header.yaml. */
   readonly header: string;
-  /** Oldest first; the last is the root itself. */
-  readonly parts: readonly { readonly snapshot: string | undefined; open(): Promise<Readable> }[];
+  /** Members of the backup, in their order. */
+  readonly parts: readonly { readonly name: string; open(): Promise<Readable> }[];
+}
+
+/** A backup in a driver's own format that comes in. */
+export interface NativeSource {
+  /** Oldest first. */
+  readonly snapshots: readonly { readonly name: string; readonly createdAt: string; readonly expiresAt: string }[];
+  /** Text of optimized_header.yaml. */
+  readonly header: string | undefined;
+  /** Driver of the pool it was made on. */
+  readonly backend: string;
+  open(member: string): Promise<Readable>;
 }
 
 /** What the instances service needs from storage. Every method keeps volume records in step with the pool. */
@@ -62,13 +75,13 @@ export interface InstanceStorage {
     options: { size: number | undefined; plain: boolean } & ProgressOptions,
   ): Promise<void>;
   /**
-   * Root with snapshots from a driver's own streams, oldest first.
-   * @throws bad-request when the pool's driver is not `backend`.
+   * Root with snapshots from a driver's own streams. `shift`: host ids that files there carry.
+   * @throws bad-request when the pool's driver is not the source's.
    */
   createFromNative(
     root: RootVolume,
-    parts: readonly NativePart[],
-    options: { size: number | undefined; backend: string } & ProgressOptions,
+    source: NativeSource,
+    options: { size: number | undefined; shift: AdoptOptions } & ProgressOptions,
   ): Promise<void>;
   /**
    * From another instance or its snapshot, in the same or another pool. `snapshots`: those to copy along, oldest first.
@@ -79,6 +92,14 @@ export interface InstanceStorage {
     target: RootVolume,
     options: { snapshots: readonly string[]; size?: number | undefined } & ProgressOptions,
   ): Promise<void>;
+  /** Root that `make` creates with the pool's own means; it tells the snapshots it made. */
+  createWith(
+    root: RootVolume,
+    options: { size: number | undefined },
+    make: (opened: OpenedRoot) => Promise<readonly { name: string; createdAt: string; expiresAt: string }[]>,
+  ): Promise<void>;
+  /** Calls `use` with the root as its pool has it. */
+  withRoot<T>(root: RootVolume, use: (opened: OpenedRoot) => Promise<T>): Promise<T>;
   rename(root: RootVolume, newName: string): Promise<void>;
   /** With its snapshots; absent = no effect. */
   delete(root: RootVolume): Promise<void>;
@@ -95,15 +116,19 @@ export interface InstanceStorage {
   freeze(root: RootVolume): Promise<{ readonly mount: RootMount } & AsyncDisposable>;
   /** Whether the pool has a format of its own for backups. */
   hasNative(pool: string): Promise<boolean>;
-  /** Undefined when the pool has no format of its own. `files` are put beside the root first. */
+  /** Undefined when the pool has no format of its own. `beside`: small files that go along beside the root. */
   nativeBackup(
     root: RootVolume,
     options: {
       readonly snapshots: readonly string[];
       readonly running: boolean;
-      readonly files: ReadonlyMap<string, string>;
+      readonly beside: ReadonlyMap<string, string>;
+      /** Member of a state in the backup, without its end. */
+      readonly member: (snapshot: string | undefined) => string;
     },
   ): Promise<NativeBackup | undefined>;
+  /** A small file beside the root; undefined when it is not there. */
+  readBeside(root: RootVolume, name: string): Promise<string | undefined>;
   mountSnapshot(root: RootVolume, name: string): Promise<RootMount>;
   unmountSnapshot(root: RootVolume, name: string): Promise<void>;
   /** Host path of a custom volume for a disk device. @throws not-found naming the volume. */

@@ -1,18 +1,21 @@
 import type { WebSocket } from 'ws';
 import { errors } from '../../core/errors.ts';
 
-/** How long a client may take to connect the sockets of an operation, in milliseconds. */
+/** How long a client usually may take, in milliseconds. */
 const CONNECT_TIMEOUT = 5_000;
 
 /** The sockets of one operation, paused until somebody listens: resume them. Waits for those it cannot do without. */
 export class OperationSockets {
   readonly #sockets = new Map<string, WebSocket>();
   readonly #required: readonly string[];
+  readonly #timeout: number;
   readonly #ready = Promise.withResolvers<void>();
   readonly #onLate: ((name: string, socket: WebSocket) => void)[] = [];
 
-  constructor(required: readonly string[]) {
+  /** `timeout`: how long the client may take to connect those it cannot do without, in milliseconds. */
+  constructor(required: readonly string[], timeout = CONNECT_TIMEOUT) {
     this.#required = required;
+    this.#timeout = timeout;
     if (required.length === 0) this.#ready.resolve();
   }
 
@@ -35,7 +38,7 @@ export class OperationSockets {
     signal.addEventListener('abort', abort);
     const timer = setTimeout(
       () => this.#ready.reject(errors.badRequest('Timed out waiting for websockets to connect')),
-      CONNECT_TIMEOUT,
+      this.#timeout,
     );
     try {
       await this.#ready.promise;

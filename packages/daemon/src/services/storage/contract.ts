@@ -38,6 +38,11 @@ export interface StoragePools {
   resources(name: string): Promise<ResourcesStoragePool>;
 }
 
+/** Whether the caller may make this server connect to another whose certificate it does not name. */
+export interface Reach {
+  readonly mayFetch?: boolean;
+}
+
 /** Names a volume as a URL does. `type` is checked by whoever gets it. */
 export interface VolumeAddress {
   readonly pool: string;
@@ -58,7 +63,7 @@ export interface StorageVolumes {
   create(
     at: Omit<VolumeAddress, 'name'>,
     body: StorageVolumesPost,
-    options?: ChangeOptions,
+    options?: ChangeOptions & Reach,
   ): Promise<StartedOperation | undefined>;
   /** From the bytes of a backup or an ISO image. */
   upload(
@@ -70,7 +75,11 @@ export interface StorageVolumes {
   put(address: VolumeAddress, body: StorageVolumePut, options?: ChangeOptions): Promise<void>;
   patch(address: VolumeAddress, body: StorageVolumePut, options?: ChangeOptions): Promise<void>;
   /** Renames (the new URL), or moves to another pool or project (the operation). */
-  post(address: VolumeAddress, body: StorageVolumePost, options?: ChangeOptions): Promise<string | StartedOperation>;
+  post(
+    address: VolumeAddress,
+    body: StorageVolumePost,
+    options?: ChangeOptions & Reach,
+  ): Promise<string | StartedOperation>;
   /** @throws bad-request while it is attached. */
   delete(address: VolumeAddress, options?: ChangeOptions): Promise<void>;
   state(address: VolumeAddress): Promise<StorageVolumeState>;

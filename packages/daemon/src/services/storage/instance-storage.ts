@@ -2,6 +2,7 @@ import { type Clock, timestamp, zeroTime } from '../../core/clock.ts';
 import { errors, isKeelsonError, type KeelsonError } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import type {
+  AdoptOptions,
   CloneMode,
   ProgressOptions,
   RootMount,
@@ -13,7 +14,14 @@ import type { Collection, Ledger } from '../../state/collection.ts';
 import type { ImageRecord } from '../../state/records/image.ts';
 import type { ProjectRecord } from '../../state/records/project.ts';
 import type { StorageVolumeRecord, StorageVolumeSnapshotRecord } from '../../state/records/storage.ts';
-import type { InstanceStorage, NativeBackup, NativePart, RootState, RootVolume } from '../instances/ports.ts';
+import type {
+  InstanceStorage,
+  NativeBackup,
+  NativePart,
+  OpenedRoot,
+  RootState,
+  RootVolume,
+} from '../instances/ports.ts';
 import { effectiveProject } from '../projects/scope.ts';
 import type { ImageVolumeService } from './image-volumes.ts';
 import type { LivePools } from './live-pools.ts';
@@ -82,12 +90,22 @@ export class InstanceStorageService implements InstanceStorage {
 
   async createFromNative(
     root: RootVolume,
-    parts: readonly NativePart[],
-    options: Size & ProgressOptions & { readonly backend: string },
+    source: NativeSource,
+    options: Size & ProgressOptions & { readonly shift: AdoptOptions },
   ): Promise<void> {
+    const { shift, size, ...progress } = options;
     const { pool, ref } = await this.#open(root);
-    await receiveNative(pool, ref, parts, { ...options, driver: this.#options.live.record(root.pool).driver });
-    await this.#finish(root, { pool, ref }, options, this.#stateSnapshots(root, parts));
+    const { driver } = this.#options.live.record(root.pool);
+    const snapshots = source.snapshots.map(({ name }) => name);
+    await receiveNative(pool, ref, { ...source, snapshots, driver, member: rootMember }, progress);
+    try {
+      await pool.recovery?.adopt(ref, shift);
+    } catch (error) {
+      await pool.volumes.delete(ref);
+      throw error;
+    }
+    const states = source.snapshots.map((snapshot) => ({ snapshot }));
+    await this.#finish(root, { pool, ref }, { size }, this.#stateSnapshots(root, states));
   }
 
   async freeze(root: RootVolume): Promise<{ readonly mount: RootMount } & AsyncDisposable> {
@@ -104,18 +122,17 @@ export class InstanceStorageService implements InstanceStorage {
     options: {
       readonly snapshots: readonly string[];
       readonly running: boolean;
-      readonly files: ReadonlyMap<string, string>;
+      readonly beside: ReadonlyMap<string, string>;
+      readonly member: (snapshot: string | undefined) => string;
     },
   ): Promise<NativeBackup | undefined> {
     const { pool, ref } = await this.#open(root);
-    await pool.recovery?.describe(ref, options.files);
     return sendNative(pool, ref, options);
   }
 
-  /** Files beside the root that describe the instance. */
-  async describe(root: RootVolume, files: ReadonlyMap<string, string>): Promise<void> {
+  async readBeside(root: RootVolume, name: string): Promise<string | undefined> {
     const { pool, ref } = await this.#open(root);
-    await pool.recovery?.describe(ref, files);
+    return pool.recovery?.read(ref, name);
   }
 
   #stateSnapshots(
@@ -359,6 +376,11 @@ function cannotMap(pool: string, volume: string): KeelsonError {
   return errors.badRequest(
     `Volume "${volume}" cannot be attached: mounts of the pool "${pool}" cannot show the ids of an instance; set security.unmapped=true on the volume`,
   );
+}
+
+/** Members of a root's states in a backup. */
+function rootMember(snapshot: string | undefined): string {
+  return snapshot === undefined ? 'backup/container' : `backup/snapshots/${snapshot}`;
 }
 
 function isCloneMode(text: string | undefined): text is CloneMode {

@@ -1,6 +1,5 @@
 import { names } from '@keelson/api';
 import type { StorageVolumePost } from '@keelson/api';
-import { errors } from '../../core/errors.ts';
 import type { StorageVolumeRecord } from '../../state/records/storage.ts';
 import type { Write } from '../../state/store.ts';
 import type { OperationContext, StartedOperation } from '../operations/contract.ts';
@@ -42,8 +41,6 @@ export class VolumeMover {
   ): Promise<string | StartedOperation> {
     const name = body.name ?? '';
     checkName(names.volumeName, name);
-    if (body.migration === true)
-      throw errors.notImplemented('Migrating storage volumes between servers is not supported by this server yet');
     const record = this.#context.findCustom(address, 'Names');
     const target = this.#target(record, body, name);
     this.#check(record, target);

@@ -10,11 +10,12 @@ import { errors } from '../../core/errors.ts';
 import type { RecordList } from '../../core/record-list.ts';
 import type { StorageVolumeRecord } from '../../state/records/storage.ts';
 import type { StartedOperation } from '../operations/contract.ts';
-import type { ChangeOptions, StorageVolumes, VolumeAddress, VolumeUpload } from './contract.ts';
+import type { ChangeOptions, Reach, StorageVolumes, VolumeAddress, VolumeUpload } from './contract.ts';
 import type { ImageVolumeService } from './image-volumes.ts';
 import { cleanConfig, type VolumeContext } from './volume-context.ts';
 import { sizeOf, type VolumeCreator } from './volume-creator.ts';
 import type { VolumeImporter } from './volume-importer.ts';
+import type { VolumeMigration } from './volume-migration.ts';
 import type { VolumeMover } from './volume-mover.ts';
 import { checkName, snapshotId, type VolumeId, volumeId, volumeUrl } from './volume-names.ts';
 import { VolumeRenderer } from './volume-render.ts';
@@ -22,6 +23,7 @@ import { VolumeRenderer } from './volume-render.ts';
 export interface VolumeServiceParts {
   readonly creator: VolumeCreator;
   readonly mover: VolumeMover;
+  readonly migration: VolumeMigration;
   readonly importer: VolumeImporter;
   readonly images: Pick<ImageVolumeService, 'removeOne'>;
 }
@@ -55,7 +57,7 @@ export class VolumeService implements StorageVolumes {
   async create(
     at: Omit<VolumeAddress, 'name'>,
     body: StorageVolumesPost,
-    options: ChangeOptions = {},
+    options: ChangeOptions & Reach = {},
   ): Promise<StartedOperation | undefined> {
     if (at.type !== 'custom') {
       throw errors.badRequest(
@@ -71,8 +73,7 @@ export class VolumeService implements StorageVolumes {
       return undefined;
     }
     if (source === 'copy') return this.#parts.creator.copy({ ...at, name: body.name }, body, options);
-    if (source === 'migration')
-      throw errors.notImplemented('Migrating storage volumes between servers is not supported by this server yet');
+    if (source === 'migration') return this.#parts.migration.receive({ ...at, name: body.name }, body, options);
     throw errors.badRequest(`Unknown source type "${source}"`);
   }
 
@@ -101,9 +102,11 @@ export class VolumeService implements StorageVolumes {
   async post(
     address: VolumeAddress,
     body: StorageVolumePost,
-    options: ChangeOptions = {},
+    options: ChangeOptions & Reach = {},
   ): Promise<string | StartedOperation> {
-    return this.#parts.mover.post(address, body, options);
+    if (body.migration !== true) return this.#parts.mover.post(address, body, options);
+    checkName(names.volumeName, body.name ?? '');
+    return this.#parts.migration.send(address, body, options);
   }
 
   async delete(address: VolumeAddress, options: ChangeOptions = {}): Promise<void> {

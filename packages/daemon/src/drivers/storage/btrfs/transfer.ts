@@ -1,5 +1,5 @@
-import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { errors } from '../../../core/errors.ts';
 import { pathExists } from '../../../host/files.ts';
 import { createSubvolume } from '../../../host/tools/btrfs.ts';
@@ -19,7 +19,10 @@ export class BtrfsTransfer implements NativeTransfer {
     this.#pool = pool;
   }
 
-  async send(source: VolumeRef | SnapshotRef): Promise<NativeSend> {
+  async send(
+    source: VolumeRef | SnapshotRef,
+    { beside = new Map() }: { readonly beside?: ReadonlyMap<string, string> } = {},
+  ): Promise<NativeSend> {
     const { path, staging, newId, queue, trash } = this.#pool;
     const folder = join(staging, newId());
     await queue.run({ exclusive: [volumeKey(source)] }, async () => {
@@ -28,6 +31,7 @@ export class BtrfsTransfer implements NativeTransfer {
       await mkdir(folder, { mode: 0o700 });
       try {
         await snapshotTree(frozen, join(folder, FROZEN));
+        if (beside.size > 0) await putBeside(join(folder, FROZEN), beside);
         await setReadOnly(join(folder, FROZEN), true);
       } catch (error) {
         await trash.discard(folder);
@@ -52,5 +56,15 @@ export class BtrfsTransfer implements NativeTransfer {
       await receive[Symbol.asyncDispose]();
       throw error;
     }
+  }
+}
+
+/** Into the folder above a root: no guest ever wrote there, but another server may have. */
+async function putBeside(folder: string, files: ReadonlyMap<string, string>): Promise<void> {
+  for (const name of new Set([...files.keys()].map((path) => path.split('/')[0] ?? path)))
+    await rm(join(folder, name), { recursive: true, force: true });
+  for (const [path, text] of files) {
+    await mkdir(dirname(join(folder, path)), { recursive: true });
+    await writeFile(join(folder, path), text, { mode: 0o644, flag: 'wx' });
   }
 }

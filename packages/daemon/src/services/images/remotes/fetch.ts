@@ -125,7 +125,7 @@ function unreachable(url: URL, error: unknown): unknown {
   return errors.badRequest(`Cannot reach "${url.origin}": ${detail}`, error);
 }
 
-function isForbidden(address: string): boolean {
+export function isForbidden(address: string): boolean {
   return forbidden.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4');
 }
 
@@ -135,7 +135,7 @@ function refused(host: string): Error {
 
 type LookupDone = (error: NodeJS.ErrnoException | null, address: string | LookupAddress[], family?: number) => void;
 
-const guardedLookup: NonNullable<RequestOptions['lookup']> = (host, options, done: LookupDone) => {
+export const guardedLookup: NonNullable<RequestOptions['lookup']> = (host, options, done: LookupDone) => {
   lookup(host, { ...options, all: true }, (error, addresses) => {
     if (error !== null) return done(error, []);
     const allowed = addresses.filter(({ address }) => !isForbidden(address));

@@ -11,7 +11,7 @@ import type {
   InstanceImages,
   InstanceNetworks,
   InstanceStorage,
-  NativePart,
+  NativeSource,
   RootState,
   RootVolume,
 } from '../ports.ts';
@@ -45,9 +45,14 @@ export class FakeStorage implements InstanceStorage {
     );
   }
 
-  createFromNative(root: RootVolume, parts: readonly NativePart[]): Promise<void> {
-    return this.createFromStates(root, parts);
+  createFromNative(root: RootVolume, { snapshots }: NativeSource): Promise<void> {
+    return this.createFromStates(
+      root,
+      snapshots.map((snapshot) => ({ snapshot })),
+    );
   }
+
+  async readBeside(): Promise<undefined> {}
 
   async freeze(root: RootVolume): Promise<{ readonly mount: RootMount } & AsyncDisposable> {
     return { mount: await this.mount(root), [Symbol.asyncDispose]: () => this.unmount(root) };
@@ -58,6 +63,14 @@ export class FakeStorage implements InstanceStorage {
   }
 
   async nativeBackup(): Promise<undefined> {}
+
+  async createWith(): Promise<void> {
+    throw new Error('The fake storage has no pool');
+  }
+
+  async withRoot(): Promise<never> {
+    throw new Error('The fake storage has no pool');
+  }
 
   async copy(source: RootVolume, target: RootVolume, options: { snapshots: readonly string[] }): Promise<void> {
     if (!this.roots.has(idOf(source))) throw errors.notFound('No such root');

@@ -13,6 +13,8 @@ import type { Event } from '../../events/contract.ts';
 import { EventService } from '../../events/event-service.ts';
 import { IntentService } from '../../intents/intent-service.ts';
 import type { OperationRecord, StartedOperation } from '../../operations/contract.ts';
+import { Migrations } from '../../migration/migrations.ts';
+import type { TransferTools } from '../../migration/tools.ts';
 import { OperationService } from '../../operations/operation-service.ts';
 import type { InstanceCollections } from '../deps.ts';
 import { InstanceService } from '../instance-service.ts';
@@ -71,6 +73,7 @@ export class World implements AsyncDisposable {
       },
       files: this.files,
       archives: new FakeArchives(),
+      migrations: new Migrations({ operations: this.operations, ids, clock, tools: noTools(), scratch: folder }),
       backupCompression: () => 'gzip',
       paths: new StatePaths(folder),
       log: silentLog,
@@ -133,6 +136,14 @@ export class World implements AsyncDisposable {
     await this.ledger[Symbol.asyncDispose]();
     await rm(this.#folder, { recursive: true, force: true });
   }
+}
+
+/** Nothing travels here. */
+function noTools(): TransferTools {
+  const no = async (): Promise<never> => {
+    throw new Error('No other server');
+  };
+  return { sendTree: no, receiveTree: no, prepareJail: no, bind: no, unmount: no, mirror: no, readSmall: no };
 }
 
 function countingIds(): Ids {
