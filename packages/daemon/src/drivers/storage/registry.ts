@@ -3,6 +3,7 @@ import type { Log } from '../../core/log.ts';
 import { UserNamespaces } from '../../host/idmap.ts';
 import type { StorageDriver } from './contract.ts';
 import { BtrfsDriver } from './btrfs/driver.ts';
+import { CephDriver } from './ceph/driver.ts';
 import { CephfsDriver } from './cephfs/driver.ts';
 import { DirDriver } from './dir/driver.ts';
 import { LvmDriver } from './lvm/driver.ts';
@@ -25,6 +26,7 @@ export class StorageDrivers implements AsyncDisposable {
       new BtrfsDriver(host),
       new ZfsDriver(host),
       new LvmDriver(host),
+      new CephDriver({ ...host, cephFolder }),
       new CephfsDriver({ ...host, cephFolder }),
     ];
     this.#drivers = new Map(drivers.map((driver) => [driver.name, driver]));

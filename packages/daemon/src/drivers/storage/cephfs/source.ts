@@ -1,6 +1,7 @@
 import { isTrue } from '@keelson/api';
 import { errors } from '../../../core/errors.ts';
 import type { CephfsMount } from '../../../host/tools/cephfs.ts';
+import { clusterName, userName } from '../common/ceph-names.ts';
 import type { PoolSpec } from '../contract.ts';
 
 /** Where the pool's content is, from its config; `source` is a file system and a folder in it: `fs` or `fs/folder`. @throws bad-request. */
@@ -24,18 +25,4 @@ export function sourceOf({ config }: PoolSpec, cephFolder: string): CephfsMount 
     folder: `/${names.join('/')}`,
     fscache: isTrue(config['cephfs.fscache'] ?? ''),
   };
-}
-
-/** Part of a file's name. @throws bad-request. */
-export function clusterName(name: string | undefined): string {
-  const cluster = name === undefined || name === '' ? 'ceph' : name;
-  if (!/^[\w-][\w.-]*$/.test(cluster)) throw errors.badRequest(`Invalid name of a Ceph cluster "${cluster}"`);
-  return cluster;
-}
-
-/** One argument and one mount option. @throws bad-request. */
-export function userName(name: string | undefined): string {
-  const user = name === undefined || name === '' ? 'admin' : name;
-  if (!/^[\w.][\w.@-]*$/.test(user)) throw errors.badRequest(`Invalid name of a Ceph user "${user}"`);
-  return user;
 }
