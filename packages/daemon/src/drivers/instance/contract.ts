@@ -63,7 +63,7 @@ export interface LimitsSpec {
   readonly processes: number | undefined;
   /** `limits.kernel.*`: resource name (for example `nofile`) to `soft:hard`. */
   readonly kernel: Readonly<Record<string, string>>;
-  /** Bytes or I/O operations per second per host block device (major:minor). */
+  /** Bytes or I/O operations per second. `device`: a host block device (`major:minor`), or a path on it. */
   readonly disks: readonly {
     readonly device: string;
     readonly readBps?: number;

@@ -12,6 +12,7 @@ import { type By, type InstanceContext, idOf } from './context.ts';
 import { prefixed } from './draft.ts';
 import { missingSource } from './guest-devices.ts';
 import { type ChangePlan, keepProtected, type Effective, planChange } from './plan/changes.ts';
+import { needsReplug } from './plan/devices.ts';
 import { isRootDisk } from './plan/expand.ts';
 import { idMapText } from './plan/idmap.ts';
 import { deviceVolatile, settleNics } from './plan/volatile.ts';
@@ -161,7 +162,7 @@ export class InstanceChanger {
     const ref = this.#context.ref(wanted);
     const volatile: Record<string, string | undefined> = {};
     const { removed, added, updated } = plan.devices;
-    const changed = updated.filter((name) => !isRootDisk(after.devices[name] ?? {}));
+    const changed = updated.filter((name) => needsReplug(before.devices[name] ?? {}, after.devices[name] ?? {}));
     for (const name of [...removed, ...changed]) {
       await this.#detach(old, name, before.devices[name] ?? {}, undo);
       volatile[`volatile.${name}.host_name`] = undefined;

@@ -1,13 +1,15 @@
 import { realpath, stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import { errors } from '../../core/errors.ts';
+import { instanceKey } from '../../core/paths.ts';
 import type { UndoStack } from '../../core/undo-stack.ts';
 import type { LimitsSpec, MountSpec, NicSpec, UnixDeviceSpec } from '../../drivers/instance/contract.ts';
 import type { InstanceRecord } from '../../state/records/instance.ts';
 import type { InstanceContext } from './context.ts';
 import { checkSupported, diskSource, type HostNode, isRequired, planMount, planUnixDevice } from './plan/devices.ts';
+import { diskRates } from './plan/disk-limits.ts';
 import { isRootDisk } from './plan/expand.ts';
 import { deviceVolatile, generateHostName } from './plan/volatile.ts';
-import { parseSize } from '@keelson/api';
 
 type Device = Readonly<Record<string, string>>;
 
@@ -86,34 +88,25 @@ export class GuestDevices {
     return { type: 'mount', spec: planMount(name, device, mounted) };
   }
 
-  /** I/O limits of disks, by the block device behind them. */
-  async diskLimits(devices: Readonly<Record<string, Device>>, rootPath: string): Promise<LimitsSpec['disks']> {
+  /** I/O limits of disks, by a host path on each. */
+  async diskLimits(record: InstanceRecord, devices: Readonly<Record<string, Device>>): Promise<LimitsSpec['disks']> {
     const result: LimitsSpec['disks'][number][] = [];
     for (const device of Object.values(devices)) {
-      if (
-        device['type'] !== 'disk' ||
-        ['limits.read', 'limits.write', 'limits.max'].every((key) => (device[key] ?? '') === '')
-      )
-        continue;
-      const path = isRootDisk(device) ? rootPath : (device['source'] ?? '');
-      const found = await stat(path).catch(() => undefined);
-      if (found === undefined) continue;
-      result.push({
-        device: `${major(found.dev)}:${minor(found.dev)}`,
-        ...rates('read', device['limits.read'] ?? device['limits.max'] ?? ''),
-        ...rates('write', device['limits.write'] ?? device['limits.max'] ?? ''),
-      });
+      const rates = device['type'] === 'disk' ? diskRates(device) : undefined;
+      if (rates !== undefined) result.push({ device: await this.#diskPath(record, device), ...rates });
     }
     return result;
   }
-}
 
-function rates(direction: 'read' | 'write', text: string): Record<string, number> {
-  if (text === '') return {};
-  const operations = /^(\d+)iops$/.exec(text);
-  if (operations !== null) return { [`${direction}Iops`]: Number(operations[1]) };
-  const size = parseSize(text);
-  return size.ok ? { [`${direction}Bps`]: size.value } : {};
+  async #diskPath(record: InstanceRecord, device: Device): Promise<string> {
+    const { deps } = this.#context;
+    // Not the root itself, which may be an overlay: the folder of the volume lies on the disk.
+    if (isRootDisk(device))
+      return join(deps.paths.pool(record.pool), 'containers', instanceKey(record.project, record.name));
+    const source = diskSource(device);
+    if (source.kind === 'path') return source.path;
+    return (await deps.storage.mountCustom(source.pool, record.project, source.volume)).path;
+  }
 }
 
 async function nodeAt(path: string): Promise<HostNode | undefined> {

@@ -109,7 +109,7 @@ export class InstanceStarter {
       host: deps.capacity,
       cpuLoad: this.#pins.load(key),
       currentCpus: this.#pins.of(key),
-      disks: await this.devices.diskLimits(effective.devices, deps.paths.pool(record.pool)),
+      disks: await this.devices.diskLimits(record, effective.devices),
     });
     this.#pins.set(key, limits.cpus);
     return limits;

@@ -24,6 +24,7 @@ import { type Guest, GuestTable } from './guests.ts';
 import { LxcfsFiles, readHostFacts } from './host-facts.ts';
 import { HotPlug } from './hotplug.ts';
 import { claimInterface, configuredInterfaces, removeCgroups, removeInterfaces } from './leftovers.ts';
+import { withBlockDevices } from './disk-limits.ts';
 import { applyLimits } from './live-limits.ts';
 import { Lxcfs } from './lxcfs.ts';
 import { guestMetrics } from './metrics.ts';
@@ -160,7 +161,7 @@ export class LxcDriver implements InstanceDriver {
 
   async updateLimits(ref: InstanceRef, limits: LimitsSpec): Promise<void> {
     this.#running(ref);
-    await applyLimits(this.#layout, this.#payload(ref.key), limits);
+    await applyLimits(this.#layout, this.#payload(ref.key), await withBlockDevices(limits));
   }
 
   attachNic(ref: InstanceRef, nic: NicSpec): Promise<void> {

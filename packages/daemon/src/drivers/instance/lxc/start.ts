@@ -7,6 +7,7 @@ import { makeDevice } from '../../../host/tools/mknod.ts';
 import { lxcStart } from '../../../host/tools/lxc.ts';
 import type { StartSpec, UnixDeviceSpec } from '../contract.ts';
 import { type ConfigFiles, type HostFacts, lxcConfig } from './config.ts';
+import { withBlockDevices } from './disk-limits.ts';
 import type { LxcFiles } from './files.ts';
 import { initOf } from './guests.ts';
 import { seccompPolicy } from './seccomp.ts';
@@ -34,7 +35,8 @@ export async function writeGuestFiles(files: LxcFiles, spec: StartSpec, host: Ho
   };
   const staged = await stageMounts(files, spec);
   const mounts = await Promise.all(staged.map(async (mount) => ({ ...mount, kind: await kindOf(mount) })));
-  const text = lxcConfig({ ...spec, mounts }, host, configFiles);
+  const limits = await withBlockDevices(spec.limits);
+  const text = lxcConfig({ ...spec, mounts, limits }, host, configFiles);
   await rename(log, `${log}.old`).catch(() => undefined);
   await Promise.all([
     writeFile(files.config(key), text, { mode: 0o600 }),

@@ -1,5 +1,6 @@
 import { errors } from '../../../core/errors.ts';
 import { diffDevices, type DeviceChanges } from './devices.ts';
+import { diskRates } from './disk-limits.ts';
 import { isRootDisk } from './expand.ts';
 
 type Config = Readonly<Record<string, string>>;
@@ -33,10 +34,21 @@ export function planChange(before: Effective, after: Effective): ChangePlan {
   return {
     changedKeys,
     devices: diffDevices(before.devices, after.devices),
-    limits: changedKeys.some((key) => key.startsWith('limits.')),
+    limits: changedKeys.some((key) => key.startsWith('limits.')) || !sameDiskLimits(before.devices, after.devices),
     rootSize: planRoot(before.devices, after.devices),
     idMap: changedKeys.some((key) => key.startsWith('security.idmap.') || key === 'security.privileged'),
   };
+}
+
+function sameDiskLimits(before: Devices, after: Devices): boolean {
+  const limitsOf = (devices: Devices): string =>
+    JSON.stringify(
+      Object.entries(devices)
+        .filter(([, device]) => device['type'] === 'disk' && diskRates(device) !== undefined)
+        .map(([name, device]) => [name, device['pool'], device['source'], diskRates(device)])
+        .sort(),
+    );
+  return limitsOf(before) === limitsOf(after);
 }
 
 /** Keys whose value differs, in order. */

@@ -1,6 +1,7 @@
 import { isFalse, isTrue } from '@keelson/api';
 import { errors } from '../../../core/errors.ts';
 import type { MountSpec, UnixDeviceSpec } from '../../../drivers/instance/contract.ts';
+import { isRootDisk } from './expand.ts';
 
 type Device = Readonly<Record<string, string>>;
 type Devices = Readonly<Record<string, Device>>;
@@ -126,6 +127,16 @@ export function diffDevices(before: Devices, after: Devices): DeviceChanges {
     (name) => !added.includes(name) && !sameDevice(before[name] ?? {}, after[name] ?? {}),
   );
   return { removed, added, updated };
+}
+
+/** Whether a device that changed must leave a running guest and come back; limits of disks change in place. */
+export function needsReplug(before: Device, after: Device): boolean {
+  if (after['type'] !== 'disk') return true;
+  return !isRootDisk(after) && !sameDevice(withoutLimits(before), withoutLimits(after));
+}
+
+function withoutLimits(device: Device): Device {
+  return Object.fromEntries(Object.entries(device).filter(([key]) => !key.startsWith('limits.')));
 }
 
 function sameDevice(a: Device, b: Device): boolean {
