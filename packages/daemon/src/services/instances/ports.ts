@@ -53,6 +53,13 @@ export interface NativeSource {
   open(member: string): Promise<Readable>;
 }
 
+/** A root volume in the hands of its pool. */
+export interface OpenedRoot {
+  readonly pool: StoragePool;
+  readonly ref: VolumeRef;
+  readonly options: RootOptions;
+}
+
 /** What the instances service needs from storage. Every method keeps volume records in step with the pool. */
 export interface InstanceStorage {
   /** Root volume from a cached image (the image volume is made on first use). `size`: bytes or undefined. */
@@ -111,7 +118,8 @@ export interface InstanceStorage {
   snapshot(root: RootVolume, name: string, options: { running: boolean; expiresAt: string }): Promise<void>;
   renameSnapshot(root: RootVolume, name: string, newName: string): Promise<void>;
   deleteSnapshot(root: RootVolume, name: string): Promise<void>;
-  restoreSnapshot(root: RootVolume, name: string): Promise<void>;
+  /** Returns the names of later snapshots that had to go (`zfs.remove_snapshots`). */
+  restoreSnapshot(root: RootVolume, name: string): Promise<readonly string[]>;
   /** The root as it is now, read-only, until it is disposed; a guest may write to it meanwhile. */
   freeze(root: RootVolume): Promise<{ readonly mount: RootMount } & AsyncDisposable>;
   /** Whether the pool has a format of its own for backups. */

@@ -14,20 +14,13 @@ import type { Collection, Ledger } from '../../state/collection.ts';
 import type { ImageRecord } from '../../state/records/image.ts';
 import type { ProjectRecord } from '../../state/records/project.ts';
 import type { StorageVolumeRecord, StorageVolumeSnapshotRecord } from '../../state/records/storage.ts';
-import type {
-  InstanceStorage,
-  NativeBackup,
-  NativePart,
-  OpenedRoot,
-  RootState,
-  RootVolume,
-} from '../instances/ports.ts';
+import type { InstanceStorage, NativeBackup, OpenedRoot, RootState, RootVolume } from '../instances/ports.ts';
 import { effectiveProject } from '../projects/scope.ts';
 import type { ImageVolumeService } from './image-volumes.ts';
 import type { LivePools } from './live-pools.ts';
 import { receiveNative, sendNative } from './native-backup.ts';
 import { type RootTransfer, TEMPORARY_PREFIX } from './root-transfer.ts';
-import { driverKeys, volumeDefaults } from './volume-config.ts';
+import { driverKeys, goneSnapshots, volumeDefaults } from './volume-config.ts';
 import { refOf, snapshotId, snapshotPrefix, volumeId } from './volume-names.ts';
 
 export interface InstanceStorageOptions {
@@ -106,6 +99,22 @@ export class InstanceStorageService implements InstanceStorage {
     }
     const states = source.snapshots.map((snapshot) => ({ snapshot }));
     await this.#finish(root, { pool, ref }, { size }, this.#stateSnapshots(root, states));
+  }
+
+  async createWith(
+    root: RootVolume,
+    options: Size,
+    make: (opened: OpenedRoot) => Promise<readonly NonNullable<RootState['snapshot']>[]>,
+  ): Promise<void> {
+    const { pool, ref } = await this.#open(root);
+    const made = await make({ pool, ref, options: this.#rootOptions(root, pool, options.size) });
+    const states = made.map((snapshot) => ({ snapshot }));
+    await this.#finish(root, { pool, ref }, options, this.#stateSnapshots(root, states));
+  }
+
+  async withRoot<T>(root: RootVolume, use: (opened: OpenedRoot) => Promise<T>): Promise<T> {
+    const { pool, ref } = await this.#open(root);
+    return use({ pool, ref, options: this.#rootOptions(root, pool) });
   }
 
   async freeze(root: RootVolume): Promise<{ readonly mount: RootMount } & AsyncDisposable> {
@@ -250,9 +259,19 @@ export class InstanceStorageService implements InstanceStorage {
     await this.#options.snapshots.delete(snapshotId(this.#snapshotRecord(root, name, zeroTime)));
   }
 
-  async restoreSnapshot(root: RootVolume, name: string): Promise<void> {
+  async restoreSnapshot(root: RootVolume, name: string): Promise<readonly string[]> {
+    const { snapshots, ledger } = this.#options;
     const { pool, ref } = await this.#open(root);
-    await pool.snapshots.restore(ref, name, this.#rootOptions(root, pool));
+    const { config = {} } = this.#rootOptions(root, pool);
+    await pool.snapshots.restore(ref, name, { config });
+    const records = snapshots.list(snapshotPrefix(idOf(root))).map(({ value }) => value);
+    const gone = await goneSnapshots(pool, ref, config, records);
+    if (gone.length > 0)
+      await ledger.transact(
+        [],
+        gone.map((one) => snapshots.remove(snapshotId(one))),
+      );
+    return gone.map((one) => one.name);
   }
 
   async mountSnapshot(root: RootVolume, name: string): Promise<RootMount> {
