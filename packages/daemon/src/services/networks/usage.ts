@@ -13,6 +13,13 @@ export function networkOf(device: Readonly<Record<string, string>>): string | un
   return device['network'] || device['parent'] || undefined;
 }
 
+/** What one instance record has to do with networks. */
+interface Plug {
+  readonly url: string;
+  readonly networks: readonly string[];
+  readonly reservations: readonly { readonly network: string; readonly reservation: Reservation }[];
+}
+
 /**
  * Who uses which network, from the records in memory. The answer is kept until a record changes, so that a list of
  * networks costs nothing per network.
@@ -23,6 +30,8 @@ export class NetworkUsage {
   #cached:
     | { instances: number; profiles: number; users: Map<string, string[]>; reservations: Map<string, Reservation[]> }
     | undefined;
+  /** By record, which never changes, as long as no profile does: one new instance among a thousand costs one. */
+  #plugs = new WeakMap<InstanceRecord, Plug>();
 
   constructor(instances: Collection<InstanceRecord>, profiles: Collection<ProfileRecord>) {
     this.#instances = instances;
@@ -47,26 +56,41 @@ export class NetworkUsage {
     for (const { value } of this.#profiles.list()) {
       for (const network of networksOf(value.devices)) push(users, network, url('profiles', value.project, value.name));
     }
+    if (this.#cached?.profiles !== now.profiles) this.#plugs = new WeakMap();
     for (const { value } of this.#instances.list()) {
-      const profiles = value.profiles.flatMap((name) => this.#profiles.get(`${value.project}/${name}`)?.value ?? []);
-      const devices = expandDevices(value.devices, profiles);
-      for (const network of networksOf(devices)) push(users, network, url('instances', value.project, value.name));
-      for (const [name, device] of Object.entries(devices)) {
-        const network = networkOf(device);
-        const hwaddr = device['hwaddr'] || value.config[`volatile.${name}.hwaddr`];
-        if (network === undefined || hwaddr === undefined || hwaddr === '') continue;
-        push(reservations, network, {
-          instance: value.name,
-          project: value.project,
-          hwaddr,
-          ipv4: address(device['ipv4.address']),
-          ipv6: address(device['ipv6.address']),
-        });
-      }
+      const plug = this.#plugOf(value);
+      for (const network of plug.networks) push(users, network, plug.url);
+      for (const { network, reservation } of plug.reservations) push(reservations, network, reservation);
     }
     this.#cached = { ...now, users, reservations };
     return this.#cached;
   }
+
+  #plugOf(instance: InstanceRecord): Plug {
+    const known = this.#plugs.get(instance);
+    if (known !== undefined) return known;
+    const profiles = instance.profiles.flatMap(
+      (name) => this.#profiles.get(`${instance.project}/${name}`)?.value ?? [],
+    );
+    const devices = expandDevices(instance.devices, profiles);
+    const plug = {
+      url: url('instances', instance.project, instance.name),
+      networks: [...networksOf(devices)],
+      reservations: reservationsOf(instance, devices),
+    };
+    this.#plugs.set(instance, plug);
+    return plug;
+  }
+}
+
+function reservationsOf(instance: InstanceRecord, devices: Devices): Plug['reservations'] {
+  return Object.entries(devices).flatMap(([name, device]) => {
+    const network = networkOf(device);
+    const hwaddr = device['hwaddr'] || instance.config[`volatile.${name}.hwaddr`];
+    if (network === undefined || hwaddr === undefined || hwaddr === '') return [];
+    const [ipv4, ipv6] = [address(device['ipv4.address']), address(device['ipv6.address'])];
+    return [{ network, reservation: { instance: instance.name, project: instance.project, hwaddr, ipv4, ipv6 } }];
+  });
 }
 
 function address(value: string | undefined): string | undefined {

@@ -23,11 +23,11 @@ type Metadata = Readonly<Record<string, unknown>>;
 /** One operation: its state, from pending to its end. */
 export class Operation {
   readonly id: string;
-  readonly spec: OperationSpec;
   readonly done: Promise<OperationRecord>;
-  readonly #options: OperationOptions;
+  readonly #options: Omit<OperationOptions, 'spec'>;
   readonly #abort = new AbortController();
   readonly #createdAt: string;
+  #spec: OperationSpec;
   readonly #finish: (record: OperationRecord) => void;
   #updatedAt: string;
   #status: number = statusCodes.Pending;
@@ -39,16 +39,21 @@ export class Operation {
   readonly #stages = new Map<string, number>();
   #lastUpdate = -Infinity;
 
-  constructor(options: OperationOptions) {
+  constructor({ spec, ...options }: OperationOptions) {
     this.#options = options;
     this.id = options.id;
-    this.spec = options.spec;
-    this.#metadata = options.spec.metadata === undefined ? null : { ...options.spec.metadata };
+    this.#spec = spec;
+    this.#metadata = spec.metadata === undefined ? null : { ...spec.metadata };
     this.#createdAt = timestamp(options.clock);
     this.#updatedAt = this.#createdAt;
     const { promise, resolve } = Promise.withResolvers<OperationRecord>();
     this.done = promise;
     this.#finish = resolve;
+  }
+
+  /** Without its work once it has ended. */
+  get spec(): OperationSpec {
+    return this.#spec;
   }
 
   get ended(): boolean {
@@ -161,6 +166,9 @@ export class Operation {
     this.#options.onEnd();
     this.#setStatus(status);
     this.#finish(this.record);
+    // An ended operation is kept for minutes: what its work held (requests, records, sockets) is not.
+    const { connect: _, ...rest } = this.#spec;
+    this.#spec = { ...rest, run: async () => undefined };
   }
 
   #touch(): void {
