@@ -18,6 +18,7 @@ import { StoragePoolManager } from './resources/storage-pool.ts';
 import type { Transport } from './transport/types.ts';
 import type { Warnings } from './warnings.ts';
 
+/** How a client sees the server, whatever the way to it. */
 export interface BaseClientOptions {
   /** API version, the prefix of every path (default `1.0`). */
   readonly version?: string;
@@ -29,16 +30,27 @@ export interface BaseClientOptions {
 
 /** Everything but the way to the server; `Client` adds that for Node and for browsers. */
 export class BaseClient implements AsyncDisposable {
+  /** Containers and virtual machines. `/1.0/instances` */
   readonly instances: InstanceManager;
+  /** The instances that are containers. */
   readonly containers: InstanceManager;
+  /** The instances that are virtual machines. */
   readonly virtualMachines: InstanceManager;
+  /** What instances are made from. `/1.0/images` */
   readonly images: ImageManager;
+  /** Background operations. `/1.0/operations` */
   readonly operations: OperationManager;
+  /** Config and devices that instances share. `/1.0/profiles` */
   readonly profiles: ProfileManager;
+  /** Pools, and in each its volumes. `/1.0/storage-pools` */
   readonly storagePools: StoragePoolManager;
+  /** Networks, also those of the host. `/1.0/networks` */
   readonly networks: NetworkManager;
+  /** Clients that the server trusts. `/1.0/certificates` */
   readonly certificates: CertificateManager;
+  /** The cluster, and in it `members`. `/1.0/cluster` */
   readonly cluster: ClusterManager;
+  /** Name spaces. `/1.0/projects` */
   readonly projects: ProjectManager;
   /** `GET /1.0` and its settings. */
   readonly server: ServerInfo;
@@ -46,6 +58,7 @@ export class BaseClient implements AsyncDisposable {
   readonly api: ApiNode<'/1.0'>;
   readonly #connection: Connection;
 
+  /** @internal */
   constructor(transport: Transport, options: BaseClientOptions, warnings: Warnings) {
     const { version = '1.0', project, target } = options;
     const connection = new Connection(transport, { version, project, target });
@@ -81,12 +94,12 @@ export class BaseClient implements AsyncDisposable {
     return respond(this.#connection, method, path, { json, signal: options.signal });
   }
 
-  /** Whether the server offers an extension; the list is fetched once. */
+  /** Whether the server offers an extension; the list is fetched once. `GET /1.0` */
   async hasApiExtension(name: string): Promise<boolean> {
     return (await this.server.extensions()).has(name);
   }
 
-  /** @throws APIExtensionNotAvailable when the server lacks it */
+  /** As `hasApiExtension`, and throws. `GET /1.0` @throws APIExtensionNotAvailable when the server lacks it */
   async assertHasApiExtension(name: string): Promise<void> {
     if (!(await this.hasApiExtension(name))) throw new APIExtensionNotAvailable(name);
   }
@@ -101,6 +114,7 @@ export class BaseClient implements AsyncDisposable {
     await this.#connection.transport.close();
   }
 
+  /** As `close`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
@@ -122,6 +136,7 @@ export class ServerInfo {
   readonly #connection: Connection;
   #extensions: Promise<ReadonlySet<string>> | undefined;
 
+  /** @internal */
   constructor(connection: Connection) {
     this.#connection = connection;
   }
@@ -147,7 +162,7 @@ export class ServerInfo {
     await this.#connection.request('PUT', this.#connection.path(), { json: { config }, signal: options.signal });
   }
 
-  /** Names of the API extensions; fetched once. */
+  /** Names of the API extensions; fetched once. `GET /1.0` */
   extensions(): Promise<ReadonlySet<string>> {
     this.#extensions ??= this.get().then(
       (server) => new Set(server.api_extensions),

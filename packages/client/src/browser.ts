@@ -4,6 +4,7 @@ import { Warnings } from './warnings.ts';
 
 export * from './exports.ts';
 
+/** Where the server is, and how to reach it. */
 export interface ClientOptions extends BaseClientOptions {
   /** `https://host[:port]`; default the page's own origin. */
   readonly endpoint?: string;

@@ -10,6 +10,7 @@ import {
 import { NodeTransport } from './transport/node-transport.ts';
 import { Warnings } from './warnings.ts';
 
+/** Where the server is, and how to reach it. */
 export interface ClientOptions extends BaseClientOptions {
   /**
    * `unix:/path`, `http+unix:///path` or `https://host[:port]`. Default: the first socket found of `$KEELSON_DIR`,

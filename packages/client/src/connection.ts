@@ -2,14 +2,20 @@ import type { Operation } from '@keelson/api';
 import { APIException, NotFound, PreconditionFailed } from './errors.ts';
 import type { RequestBody, Transport, TransportResponse, WebSocketLike } from './transport/types.ts';
 
+/** Query of a URL; what is undefined is left out. */
 export type QueryValues = Readonly<Record<string, string | number | boolean | undefined>>;
 
+/** What a request carries beside method and path. */
 export interface RequestOptions {
+  /** Query of the URL; the client adds its project and target. */
   readonly query?: QueryValues | undefined;
   /** Sent as JSON unless it is text or bytes given as `raw`. */
   readonly json?: unknown;
+  /** Body that is not JSON. */
   readonly raw?: RequestBody | undefined;
+  /** Added to those the request needs. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Ends the request, which then rejects with its reason. */
   readonly signal?: AbortSignal | undefined;
   /** Milliseconds of silence before and within the answer; overrides the client's. */
   readonly timeout?: number | undefined;
@@ -17,8 +23,11 @@ export interface RequestOptions {
 
 /** An answer in LXD's envelope. `operation` is set when the server works on in the background. */
 export interface Answer<T> {
+  /** HTTP status. */
   readonly status: number;
+  /** Lower-case names. */
   readonly headers: Readonly<Record<string, string>>;
+  /** What was asked for. */
   readonly metadata: T;
   /** `/1.0/operations/<id>`; empty for a synchronous answer. */
   readonly operation: string;

@@ -1,5 +1,6 @@
 /** What every error of this package knows: which request failed. Neither headers nor bodies are kept, so no secret is. */
 export interface RequestInfo {
+  /** HTTP method. */
   readonly method: string;
   /** Path with query; passwords and secrets in the query are blanked. */
   readonly url: string;
@@ -7,6 +8,7 @@ export interface RequestInfo {
 
 /** Root of the hierarchy: catch this to catch everything the client throws on purpose. */
 export class ClientError extends Error {
+  /** Name of the class. */
   override readonly name: string = 'ClientError';
 }
 
@@ -15,14 +17,18 @@ export class ClientError extends Error {
  * operation that failed.
  */
 export class APIException extends ClientError {
+  /** Name of the class. */
   override readonly name: string = 'APIException';
   /** HTTP status; that of the operation (400, 401) when one failed. */
   readonly status: number;
+  /** HTTP method of the request. */
   readonly method: string;
+  /** Path with query; secrets are blanked. */
   readonly url: string;
   /** Id of the operation that failed, when one did. */
   readonly operation: string | undefined;
 
+  /** @internal */
   constructor(
     message: string,
     details: RequestInfo & { status: number; operation?: string | undefined; cause?: unknown },
@@ -37,21 +43,28 @@ export class APIException extends ClientError {
 
 /** The object is not there (HTTP 404). */
 export class NotFound extends APIException {
+  /** Name of the class. */
   override readonly name = 'NotFound';
 }
 
 /** `If-Match` named another state (HTTP 412): somebody changed the object meanwhile. */
 export class PreconditionFailed extends APIException {
+  /** Name of the class. */
   override readonly name = 'PreconditionFailed';
 }
 
 /** No answer: refused, reset, closed half-way, timed out, or not HTTP. `cause` holds the system's error. */
 export class ClientConnectionFailed extends ClientError {
+  /** Name of the class. */
   override readonly name = 'ClientConnectionFailed';
+  /** `unix:/path` or `https://host:port`. */
   readonly endpoint: string;
+  /** HTTP method of the request. */
   readonly method: string;
+  /** Path with query; secrets are blanked. */
   readonly url: string;
 
+  /** @internal */
   constructor(message: string, details: RequestInfo & { endpoint: string; cause?: unknown }) {
     super(`${message} (${details.method} ${hideSecrets(details.url)} at ${details.endpoint})`, cause(details));
     this.endpoint = details.endpoint;
@@ -62,9 +75,12 @@ export class ClientConnectionFailed extends ClientError {
 
 /** The server does not offer an extension that the call needs. */
 export class APIExtensionNotAvailable extends ClientError {
+  /** Name of the class. */
   override readonly name = 'APIExtensionNotAvailable';
+  /** Name of the extension that the server lacks. */
   readonly extension: string;
 
+  /** @internal */
   constructor(extension: string) {
     super(`The server does not have the API extension "${extension}"`);
     this.extension = extension;
@@ -73,8 +89,10 @@ export class APIExtensionNotAvailable extends ClientError {
 
 /** The object was deleted by this client; nothing can be done with it any more. */
 export class StaleObject extends ClientError {
+  /** Name of the class. */
   override readonly name = 'StaleObject';
 
+  /** @internal */
   constructor(what: string) {
     super(`${what} was deleted; get it again`);
   }

@@ -8,19 +8,26 @@ import type { SocketEvent, WebSocketLike } from './transport/types.ts';
 export type EventType = 'lifecycle' | 'operation' | 'logging' | 'All';
 
 /** What each type of event tells. */
-interface EventMetadata {
+export interface EventMetadata {
+  /** Something was made, changed, deleted, started, … */
   readonly lifecycle: EventLifecycle;
+  /** A background operation as it is now. */
   readonly operation: Operation;
+  /** A line of the server's log. */
   readonly logging: EventLogging;
 }
 
 /** One event of the type, as the server sends it. */
 export interface EventOf<T extends keyof EventMetadata> {
+  /** Tells what `metadata` is. */
   readonly type: T;
   /** RFC 3339. */
   readonly timestamp: string;
+  /** What happened. */
   readonly metadata: EventMetadata[T];
+  /** Project it happened in. */
   readonly project?: string;
+  /** Cluster member it happened on. */
   readonly location?: string;
   /** Keelson only: grows by one per event; `since` replays from it. */
   readonly sequence?: number;
@@ -32,15 +39,19 @@ export type ServerEvent = { readonly [T in keyof EventMetadata]: EventOf<T> }[ke
 /** Makes a socket for a path with query. */
 export type WebSocketFactory = (path: string) => Promise<WebSocketLike> | WebSocketLike;
 
+/** Which events, and how they are delivered. */
 export interface EventsOptions {
   /** Which events; omitted, or with `All` among them, means all. */
   readonly types?: Iterable<EventType>;
+  /** Events of every project; default those of the client's. */
   readonly allProjects?: boolean;
   /** Ends the stream. */
   readonly signal?: AbortSignal | undefined;
   /** Connects again after a loss (default true), first after `minDelay`, then ever slower up to `maxDelay` milliseconds. */
   readonly reconnect?: boolean;
+  /** Milliseconds before the first try to connect again; default 100. */
   readonly minDelay?: number;
+  /** Milliseconds between tries at most; default 5000. */
   readonly maxDelay?: number;
   /** Makes the socket in place of ours, from the path with query. */
   readonly webSocket?: WebSocketFactory;
@@ -75,6 +86,7 @@ export class EventStream implements AsyncIterable<ServerEvent>, AsyncDisposable 
   #failure: unknown;
   #last: number | undefined;
 
+  /** @internal */
   constructor(connection: Connection, options: EventsOptions = {}) {
     this.#connection = connection;
     this.#options = options;
@@ -101,10 +113,12 @@ export class EventStream implements AsyncIterable<ServerEvent>, AsyncDisposable 
     await this.#finished;
   }
 
+  /** As `close`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
 
+  /** Events as they come; the loop ends with the stream. @throws what ended it */
   async *[Symbol.asyncIterator](): AsyncGenerator<ServerEvent> {
     try {
       for (;;) {

@@ -7,13 +7,18 @@ import { OutputStream } from './output-stream.ts';
 import { projectOf } from './resources/common.ts';
 import type { SocketEvent, WebSocketLike } from './transport/types.ts';
 
+/** What a command reads. */
 export type ExecInput = string | Uint8Array | AsyncIterable<Uint8Array | string>;
 
+/** How a command runs. */
 export interface ExecOptions {
+  /** Added to the environment that the server gives. */
   readonly environment?: Readonly<Record<string, string>>;
+  /** Folder in the guest; default the user's home. */
   readonly cwd?: string;
   /** Numeric ids in the guest; default root. */
   readonly user?: number;
+  /** Numeric id in the guest; default root. */
   readonly group?: number;
   /** What the command reads. Without it the input of `execute` is empty, that of `exec` stays open for `write`. */
   readonly stdin?: ExecInput;
@@ -21,16 +26,21 @@ export interface ExecOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** How a command runs on a terminal. */
 export interface ShellOptions extends ExecOptions {
   /** Columns and rows of the terminal; default 80 by 24. */
   readonly width?: number;
+  /** Rows; default 24. */
   readonly height?: number;
 }
 
 /** How a command ended. */
 export interface ExecResult {
+  /** 0 to 255; 128+n when signal n ended the command. */
   readonly exitCode: number;
+  /** All it printed, as UTF-8. */
   readonly stdout: string;
+  /** All it complained, as UTF-8. */
   readonly stderr: string;
 }
 

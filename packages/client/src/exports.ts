@@ -4,6 +4,7 @@ export type { Answer, QueryValues, RequestOptions } from './connection.ts';
 export * from './errors.ts';
 export {
   EventStream,
+  type EventMetadata,
   type EventOf,
   type EventsOptions,
   type EventType,
@@ -18,7 +19,7 @@ export {
   type ShellOptions,
 } from './exec.ts';
 export { type AllOptions, Manager } from './manager.ts';
-export { type CallOptions, Model, type Sparse, type WaitOptions } from './model.ts';
+export { type CallOptions, Model, type ModelState, type Sparse, type WaitOptions } from './model.ts';
 export { OutputStream } from './output-stream.ts';
 export type { MigrationMode } from './migration.ts';
 export type { WaitForOptions } from './operation-waiter.ts';
@@ -27,6 +28,7 @@ export { Cluster, ClusterManager, ClusterMember, ClusterMemberManager } from './
 export { Download } from './resources/common.ts';
 export { Image, type ImageCreateOptions, ImageManager } from './resources/image.ts';
 export {
+  FileDownload,
   type FileInfo,
   type FoundFile,
   InstanceFiles,

@@ -27,14 +27,15 @@ export class Manager<R extends object, M extends Model<R>, Key extends keyof R &
   protected readonly context: ModelContext;
   protected readonly definition: ManagerDefinition<R, M, Key>;
 
+  /** @internal */
   constructor(context: ModelContext, definition: ManagerDefinition<R, M, Key>) {
     this.context = context;
     this.definition = definition;
   }
 
-  /** Sparse objects: only the identifying attribute is there, others are promises. */
+  /** Sparse objects: only the identifying attribute is there, others are promises. `GET` of the collection. */
   async all(options?: AllOptions): Promise<Sparse<M, Key>[]>;
-  /** Full objects in one request. */
+  /** Full objects in one request: `GET` of the collection with `recursion=1`. */
   async all(options: AllOptions & { readonly recursion: 1 }): Promise<M[]>;
   async all(options: AllOptions & { readonly recursion?: 1 } = {}): Promise<(Sparse<M, Key> | M)[]> {
     await this.assertAvailable();
@@ -59,13 +60,13 @@ export class Manager<R extends object, M extends Model<R>, Key extends keyof R &
     });
   }
 
-  /** @throws NotFound */
+  /** One object: `GET` of `<collection>/<name>`. @throws NotFound */
   async get(name: string, options: CallOptions = {}): Promise<M> {
     await this.assertAvailable();
     return this.definition.make(name, {}, false).sync(options);
   }
 
-  /** Prefer `get` and `NotFound` where the object itself is needed. */
+  /** Whether it is there: `GET` of `<collection>/<name>`. Prefer `get` and `NotFound` where the object itself is needed. */
   async exists(name: string, options: CallOptions = {}): Promise<boolean> {
     await this.assertAvailable();
     return exists(this.definition.make(name, {}, false).sync(options));

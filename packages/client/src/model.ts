@@ -2,7 +2,7 @@ import type { Answer, Connection, RequestOptions } from './connection.ts';
 import { StaleObject } from './errors.ts';
 import type { OperationWaiter } from './operation-waiter.ts';
 
-/** What managers and models work with. */
+/** @internal What managers and models work with. */
 export interface ModelContext {
   readonly connection: Connection;
   readonly operations: OperationWaiter;
@@ -22,12 +22,33 @@ export interface WaitOptions extends CallOptions {
   readonly wait?: boolean;
 }
 
+/** What every object, sparse or full, has at once. */
+export interface ModelState<R extends object> {
+  /** The record as last read, with changes made here. Attributes that were never read are missing from a sparse object. */
+  readonly record: Readonly<Partial<R>>;
+  /** False for an object of `all()` that was not fetched yet. */
+  readonly populated: boolean;
+  /** URL path of the object. @throws StaleObject after `delete` */
+  readonly path: string;
+  /** Whether attributes were set, or writable objects changed in place, since the record was read. */
+  readonly changed: boolean;
+}
+
 /** Attributes of a sparse object are promises; what is in `Known`, methods and managers are as in the full object. */
 export type Sparse<M, Known extends keyof M = never> =
   M extends Model<infer R>
-    ? { readonly [K in keyof M]: K extends Known ? M[K] : K extends keyof R ? Promise<M[K]> : M[K] }
+    ? ModelState<R> & {
+        readonly [K in keyof M as K extends keyof ModelState<R> | 'scope' ? never : K]: K extends Known
+          ? M[K]
+          : K extends keyof R
+            ? M[K] extends (...args: never[]) => unknown
+              ? M[K]
+              : Promise<M[K]>
+            : M[K];
+      }
     : never;
 
+/** @internal How a model sees its record. */
 export interface ModelDefinition<R extends object> {
   /** Path of the object, for example `/1.0/profiles/web`. */
   readonly path: string;
@@ -41,7 +62,7 @@ export interface ModelDefinition<R extends object> {
  * An object of the API: its record, and what can be done with it. Attributes are the record's own, under the
  * API's names; writable ones may be set and are sent by `save()`.
  */
-export abstract class Model<R extends object> {
+export abstract class Model<R extends object> implements ModelState<R> {
   protected readonly context: ModelContext;
   #definition: ModelDefinition<R>;
   #record: Partial<R>;
@@ -77,7 +98,7 @@ export abstract class Model<R extends object> {
     return this.#definition.path;
   }
 
-  /** Reads the record again; changes that were not saved are lost. Returns the full object. @throws NotFound */
+  /** Reads the record again (`GET` of `path`); changes that were not saved are lost. Returns the full object. @throws NotFound */
   async sync(options: CallOptions = {}): Promise<this> {
     const { metadata, headers } = await this.connection.request<R>('GET', this.path, { signal: options.signal });
     this.#record = metadata;
@@ -95,7 +116,7 @@ export abstract class Model<R extends object> {
   }
 
   /**
-   * Sends changes, also those made in place (`pool.config['size'] = '20GiB'`), with a PUT of everything writable
+   * Sends changes, also those made in place (`pool.config['size'] = '20GiB'`), with a `PUT` of everything writable
    * under the ETag last read; then reads the record again. With nothing changed nothing is sent.
    * @throws PreconditionFailed when somebody changed the object meanwhile, APIException when the server refuses
    */
@@ -109,29 +130,29 @@ export abstract class Model<R extends object> {
   }
 
   /**
-   * PUT of `body` (which replaces everything writable), then reads the record again; unless the server goes on in
+   * `PUT` of `body` to `path` (which replaces everything writable), then reads the record again; unless the server goes on in
    * the background and `wait` is not set. @throws APIException
    */
   async put(body: Partial<R>, options: WaitOptions = {}): Promise<void> {
     await this.#writeAndSync('PUT', body, options);
   }
 
-  /** PATCH of `body` (which changes only what it names), then as `put`. @throws APIException */
+  /** `PATCH` of `path` with `body` (which changes only what it names), then as `put`. @throws APIException */
   async patch(body: Partial<R>, options: WaitOptions = {}): Promise<void> {
     await this.#writeAndSync('PATCH', body, options);
   }
 
-  /** As `put`, without reading the record again. @throws APIException */
+  /** As `put` (`PUT` of `path`), without reading the record again. @throws APIException */
   async rawPut(body: Partial<R>, options: WaitOptions = {}): Promise<void> {
     await this.#write('PUT', body, options);
   }
 
-  /** As `patch`, without reading the record again. @throws APIException */
+  /** As `patch` (`PATCH` of `path`), without reading the record again. @throws APIException */
   async rawPatch(body: Partial<R>, options: WaitOptions = {}): Promise<void> {
     await this.#write('PATCH', body, options);
   }
 
-  /** Deletes the object; afterwards every use of it throws StaleObject. `wait` (default true) waits for a background operation. */
+  /** Deletes the object (`DELETE` of `path`); afterwards every use of it throws StaleObject. `wait` (default true) waits for a background operation. */
   async delete(options: WaitOptions = {}): Promise<void> {
     await this.run('DELETE', this.path, {}, { wait: true, ...options });
     this.gone();

@@ -29,7 +29,9 @@ const POLL_SECONDS = 60;
 /** An error that comes sooner is no long poll that ran out. */
 const SHORTEST_POLL_MS = (POLL_SECONDS * 1000) / 2;
 
+/** How to wait for an operation. */
 export interface WaitForOptions {
+  /** Ends the waiting, not the operation. */
   readonly signal?: AbortSignal | undefined;
   /** Called with each record seen on the way: progress stands in its `metadata`. */
   readonly onProgress?: ((operation: Operation) => void) | undefined;

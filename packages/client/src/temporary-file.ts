@@ -9,7 +9,9 @@ export const EXPORT_CHUNK = 1024;
 
 /** A file that is deleted once closed. */
 export class TemporaryFile implements AsyncDisposable {
+  /** Absolute path, until it is closed. */
   readonly path: string;
+  /** Open for reading and writing. */
   readonly handle: FileHandle;
   readonly #folder: string;
 
@@ -19,6 +21,7 @@ export class TemporaryFile implements AsyncDisposable {
     this.handle = handle;
   }
 
+  /** @internal */
   static async create(): Promise<TemporaryFile> {
     const folder = await mkdtemp(join(tmpdir(), 'keelson-export-'));
     const path = join(folder, 'export');
@@ -31,13 +34,20 @@ export class TemporaryFile implements AsyncDisposable {
     await rm(this.#folder, { recursive: true, force: true });
   }
 
+  /** As `close`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
 }
 
 /** What `image.export()` gives, or the image itself. */
-export type Exportable = Download | Promise<Download> | { export(options?: CallOptions): Promise<Download> };
+export type Exportable =
+  | Download
+  | Promise<Download>
+  | {
+      /** `image.export()` */
+      export(options?: CallOptions): Promise<Download>;
+    };
 
 /**
  * Streams a download into a temporary file, `chunkSize` bytes a write (default 1 KiB; more is faster). The file is

@@ -9,13 +9,18 @@ const WRITABLE = ['name', 'type', 'restricted', 'projects'] as const;
 export class Certificate extends Model<CertificateRecord> {
   /** SHA-256 over the DER form, lower-case hex. */
   declare readonly fingerprint: string;
+  /** For people. */
   declare name: string;
+  /** `client`, `metrics` or `server`. */
   declare readonly type: string;
+  /** Whether the client may use only `projects`. */
   declare restricted: boolean;
+  /** Projects that a restricted client may use. */
   declare projects: string[];
   /** PEM. */
   declare readonly certificate: string;
 
+  /** @internal */
   constructor(context: ModelContext, fingerprint: string, record: Partial<CertificateRecord>, populated: boolean) {
     const path = context.connection.path('certificates', fingerprint);
     super(
@@ -30,6 +35,7 @@ defineAttributes<CertificateRecord>(Certificate, FIELDS, WRITABLE);
 
 /** `client.certificates` */
 export class CertificateManager extends Manager<CertificateRecord, Certificate, 'fingerprint'> {
+  /** @internal */
   constructor(context: ModelContext) {
     super(context, {
       path: context.connection.path('certificates'),

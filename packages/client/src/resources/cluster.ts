@@ -20,11 +20,16 @@ const MEMBER_WRITABLE = ['config', 'description', 'failure_domain', 'groups', 'r
 
 /** The cluster this server belongs to. */
 export class Cluster extends Model<ClusterRecord> {
+  /** Whether the server is part of a cluster. */
   declare readonly enabled: boolean;
+  /** Name of this server in it. */
   declare readonly server_name: string;
+  /** Config keys that a joining server has to give. */
   declare readonly member_config: ClusterRecord['member_config'];
+  /** The servers of the cluster. `/1.0/cluster/members` */
   readonly members: ClusterMemberManager;
 
+  /** @internal */
   constructor(context: ModelContext) {
     super(
       context,
@@ -43,6 +48,7 @@ export class ClusterManager {
   readonly members: ClusterMemberManager;
   readonly #context: ModelContext;
 
+  /** @internal */
   constructor(context: ModelContext) {
     this.#context = context;
     this.members = new ClusterMemberManager(context);
@@ -57,18 +63,30 @@ export class ClusterManager {
 
 /** A server of the cluster, identified by its name. */
 export class ClusterMember extends Model<ClusterMemberRecord> {
+  /** Name, unique in the cluster. */
   declare readonly server_name: string;
+  /** `https://host:port` of the member. */
   declare readonly url: string;
+  /** Whether it holds a part of the database. */
   declare readonly database: boolean;
+  /** `Online`, `Offline`, `Evacuated`, … */
   declare readonly status: string;
+  /** `status` in a sentence. */
   declare readonly message: string;
+  /** For example `x86_64`. */
   declare readonly architecture: string;
+  /** Settings of the member, all text. */
   declare config: ClusterMemberRecord['config'];
+  /** For people. */
   declare description: string;
+  /** Members that fail together have the same. */
   declare failure_domain: string;
+  /** Groups that it belongs to. */
   declare groups: ClusterMemberRecord['groups'];
+  /** What it does for the cluster, for example `database`. */
   declare roles: ClusterMemberRecord['roles'];
 
+  /** @internal */
   constructor(context: ModelContext, name: string, record: Partial<ClusterMemberRecord>, populated: boolean) {
     const path = context.connection.path('cluster', 'members', name);
     super(
@@ -83,6 +101,7 @@ defineAttributes<ClusterMemberRecord>(ClusterMember, MEMBER_FIELDS, MEMBER_WRITA
 
 /** `client.cluster.members` */
 export class ClusterMemberManager extends Manager<ClusterMemberRecord, ClusterMember, 'server_name'> {
+  /** @internal */
   constructor(context: ModelContext) {
     super(context, {
       path: context.connection.path('cluster', 'members'),

@@ -46,9 +46,11 @@ export function serverHeaders(values: Readonly<Record<string, string | undefined
 export class Download implements AsyncIterable<Uint8Array> {
   /** Bytes to come, when the server said so. */
   readonly size: number | undefined;
+  /** Headers of the answer, lower-case names. */
   readonly headers: Readonly<Record<string, string>>;
   readonly #response: TransportResponse;
 
+  /** @internal */
   constructor(response: TransportResponse) {
     this.#response = response;
     this.headers = response.headers;
@@ -56,6 +58,7 @@ export class Download implements AsyncIterable<Uint8Array> {
     this.size = length === undefined ? undefined : Number(length);
   }
 
+  /** Bytes as they come. @throws ClientConnectionFailed when the connection breaks off */
   [Symbol.asyncIterator](): AsyncIterator<Uint8Array> {
     return this.#response.body[Symbol.asyncIterator]();
   }

@@ -27,24 +27,40 @@ const WRITABLE = ['auto_update', 'properties', 'public', 'expires_at', 'profiles
 
 /** An image, identified by its fingerprint (SHA-256, lower-case hex) or an alias. */
 export class Image extends Model<ImageRecord> {
+  /** SHA-256, lower-case hex. */
   declare readonly fingerprint: string;
+  /** Names that lead to it. */
   declare readonly aliases: ImageRecord['aliases'];
+  /** For example `x86_64`. */
   declare readonly architecture: string;
+  /** Whether the server follows its source. */
   declare auto_update: boolean;
+  /** Whether the server fetched it for an instance, and may delete it again. */
   declare readonly cached: boolean;
+  /** RFC 3339; 1970 when unknown. */
   declare readonly created_at: string;
+  /** RFC 3339; 1970 for never. */
   declare expires_at: string;
+  /** Name of the file it came in. */
   declare readonly filename: string;
+  /** RFC 3339; year 1 when never. */
   declare readonly last_used_at: string;
+  /** Profiles of instances made from it. */
   declare profiles: string[];
+  /** What it says of itself: `os`, `release`, `description`, … */
   declare properties: Record<string, string>;
+  /** Whether clients without a certificate may download it. */
   declare public: boolean;
   /** Bytes. */
   declare readonly size: number;
+  /** `container` or `virtual-machine`. */
   declare readonly type: string;
+  /** Where it came from, for `auto_update`. */
   declare readonly update_source: ImageRecord['update_source'];
+  /** RFC 3339. */
   declare readonly uploaded_at: string;
 
+  /** @internal */
   constructor(context: ModelContext, fingerprint: string, record: Partial<ImageRecord>, populated: boolean) {
     const path = context.connection.path('images', fingerprint);
     super(
@@ -82,7 +98,7 @@ export class Image extends Model<ImageRecord> {
   /**
    * Copies the image to another server, which pulls it from here; a private image is opened with a one-time secret.
    * A server that listens on no network address cannot be pulled from: then the image streams through this client,
-   * and the copy is there when this resolves. Returns the copy when `wait` is set. @throws APIException
+   * and the copy is there when this resolves. Returns the copy when `wait` is set. `POST /1.0/images` @throws APIException
    */
   async copy(
     target: { readonly images: ImageManager },
@@ -128,11 +144,15 @@ export class Image extends Model<ImageRecord> {
 }
 defineAttributes<ImageRecord>(Image, FIELDS, WRITABLE);
 
+/** How an image is uploaded. */
 export interface ImageCreateOptions extends CallOptions {
   /** Metadata tar of a split image; `image` is then its root file system. Sent as one multipart request. */
   readonly metadata?: RequestBody;
+  /** Whether clients without a certificate may download it; default false. */
   readonly public?: boolean;
+  /** Name of the file, for people. */
   readonly filename?: string;
+  /** Override those in the image. */
   readonly properties?: Readonly<Record<string, string>> | undefined;
   /** Ignored: an upload is always waited for. */
   readonly wait?: boolean;
@@ -140,6 +160,7 @@ export interface ImageCreateOptions extends CallOptions {
 
 /** `client.images` */
 export class ImageManager extends Manager<ImageRecord, Image, 'fingerprint'> {
+  /** @internal */
   constructor(context: ModelContext) {
     super(context, {
       path: context.connection.path('images'),
@@ -157,7 +178,7 @@ export class ImageManager extends Manager<ImageRecord, Image, 'fingerprint'> {
     return this.get(target, options);
   }
 
-  /** By fingerprint, or by alias with `alias`. */
+  /** By fingerprint (`GET /1.0/images/<fingerprint>`), or by alias with `alias` (`GET /1.0/images/aliases/<alias>`). */
   override async exists(name: string, options: CallOptions & { readonly alias?: boolean } = {}): Promise<boolean> {
     return options.alias ? exists(this.getByAlias(name, options)) : exists(this.get(name, options));
   }
@@ -174,7 +195,7 @@ export class ImageManager extends Manager<ImageRecord, Image, 'fingerprint'> {
     return this.#send(body, { filename: 'image', ...about, contentType });
   }
 
-  /** Uploads what another server exports, split or not: the copy has the same fingerprint. @throws APIException */
+  /** Uploads what another server exports, split or not: the copy has the same fingerprint. `POST /1.0/images` @throws APIException */
   async upload(download: Download, options: Omit<ImageCreateOptions, 'metadata' | 'filename'> = {}): Promise<Image> {
     const type = download.headers['content-type'] ?? '';
     const [, filename] = /filename="?([^";]+)/.exec(download.headers['content-disposition'] ?? '') ?? [];
@@ -204,7 +225,7 @@ export class ImageManager extends Manager<ImageRecord, Image, 'fingerprint'> {
     return this.get(fingerprintOf(ended.metadata), { signal });
   }
 
-  /** From an image server of protocol simplestreams; `server` is its URL. @throws APIException */
+  /** From an image server of protocol simplestreams; `server` is its URL. `POST /1.0/images` @throws APIException */
   async createFromSimplestreams(
     server: string,
     alias: string,
@@ -217,7 +238,7 @@ export class ImageManager extends Manager<ImageRecord, Image, 'fingerprint'> {
     );
   }
 
-  /** From a URL that answers with `LXD-Image-Hash` and `LXD-Image-URL`. @throws APIException */
+  /** From a URL that answers with `LXD-Image-Hash` and `LXD-Image-URL`. `POST /1.0/images` @throws APIException */
   async createFromUrl(
     url: string,
     options: WaitOptions & { readonly public?: boolean; readonly autoUpdate?: boolean } = {},
@@ -229,7 +250,7 @@ export class ImageManager extends Manager<ImageRecord, Image, 'fingerprint'> {
     );
   }
 
-  /** Any other way that `POST /1.0/images` knows. Resolves with the image when `wait` is set. */
+  /** Any other way that `POST /1.0/images` knows. Resolves with the image when `wait` is set. @throws APIException */
   async createFrom(body: ImagesPost, options: WaitOptions = {}, fingerprint?: string): Promise<Image | undefined> {
     const { connection, operations } = this.context;
     const { operation } = await connection.request('POST', this.definition.path, {

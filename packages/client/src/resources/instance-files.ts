@@ -1,21 +1,28 @@
 import type { CallOptions, ModelContext } from '../model.ts';
-import type { RequestBody } from '../transport/types.ts';
+import type { RequestBody, TransportResponse } from '../transport/types.ts';
 import { Download, serverHeaders } from './common.ts';
 
 /** What a file of a guest is. */
 export interface FileInfo {
+  /** Links are not followed. */
   readonly type: 'file' | 'directory' | 'symlink';
+  /** Numeric owner in the guest. */
   readonly uid: number;
+  /** Numeric group in the guest. */
   readonly gid: number;
   /** Permission bits, for example 0o644. */
   readonly mode: number;
 }
 
+/** Owner and mode of a new file. */
 export interface PutOptions extends CallOptions {
+  /** Numeric owner in the guest; default root. */
   readonly uid?: number;
+  /** Numeric group in the guest; default root. */
   readonly gid?: number;
   /** Permission bits, for example 0o644. */
   readonly mode?: number;
+  /** Add to the end of an existing file. */
   readonly append?: boolean;
 }
 
@@ -23,6 +30,7 @@ export interface PutOptions extends CallOptions {
 export interface FoundFile {
   /** Absolute path in the guest. */
   readonly path: string;
+  /** What it is. */
   readonly info: FileInfo;
 }
 
@@ -30,7 +38,20 @@ export interface FoundFile {
 export interface NewFile extends Omit<PutOptions, 'signal' | 'append'> {
   /** Absolute path in the guest. */
   readonly path: string;
+  /** Bytes of a file; nothing makes it a folder. */
   readonly content?: RequestBody;
+}
+
+/** Content of a file, and what the file is. */
+export class FileDownload extends Download {
+  /** Owner, mode, kind. */
+  readonly info: FileInfo;
+
+  /** @internal */
+  constructor(response: TransportResponse, info: FileInfo) {
+    super(response);
+    this.info = info;
+  }
 }
 
 /** `instance.files`: files of the guest by absolute path; works on stopped instances too. */
@@ -38,18 +59,19 @@ export class InstanceFiles {
   readonly #context: ModelContext;
   readonly #instance: () => string;
 
+  /** @internal */
   constructor(context: ModelContext, instance: () => string) {
     this.#context = context;
     this.#instance = instance;
   }
 
   /** Content of a file. `GET /1.0/instances/<name>/files?path=` @throws NotFound */
-  async get(path: string, options: CallOptions = {}): Promise<Download & { readonly info: FileInfo }> {
+  async get(path: string, options: CallOptions = {}): Promise<FileDownload> {
     const response = await this.#context.connection.raw('GET', this.#path(), {
       query: { path },
       signal: options.signal,
     });
-    return Object.assign(new Download(response), { info: infoOf(response.headers) });
+    return new FileDownload(response, infoOf(response.headers));
   }
 
   /** Names in a folder. `GET /1.0/instances/<name>/files?path=` @throws NotFound, TypeError when it is no folder */
@@ -76,12 +98,12 @@ export class InstanceFiles {
     await this.#post(path, content, 'file', options);
   }
 
-  /** Makes a folder; an existing one is left as it is. */
+  /** Makes a folder; an existing one is left as it is. `POST /1.0/instances/<name>/files?path=` @throws NotFound */
   async mkdir(path: string, options: PutOptions = {}): Promise<void> {
     await this.#post(path, '', 'directory', options);
   }
 
-  /** Makes a symbolic link at `path` that points to `target`. */
+  /** Makes a symbolic link at `path` that points to `target`. `POST /1.0/instances/<name>/files?path=` @throws NotFound */
   async symlink(path: string, target: string, options: PutOptions = {}): Promise<void> {
     await this.#post(path, target, 'symlink', options);
   }
@@ -91,7 +113,7 @@ export class InstanceFiles {
     await this.#context.connection.request('DELETE', this.#path(), { query: { path }, signal: options.signal });
   }
 
-  /** Every file below a folder, folders before what is in them. Links are not followed. */
+  /** Every file below a folder, folders before what is in them. Links are not followed. `GET /1.0/instances/<name>/files?path=` */
   async *walk(path: string, options: CallOptions = {}): AsyncGenerator<FoundFile> {
     for (const name of await this.list(path, options)) {
       const child = `${path.replace(/\/$/, '')}/${name}`;
@@ -101,7 +123,7 @@ export class InstanceFiles {
     }
   }
 
-  /** Writes many files, in their order: folders (`content` undefined) before what is in them. */
+  /** Writes many files, in their order: folders (`content` undefined) before what is in them. `POST /1.0/instances/<name>/files?path=` */
   async putAll(files: Iterable<NewFile> | AsyncIterable<NewFile>, options: CallOptions = {}): Promise<void> {
     for await (const { path, content, ...how } of files) {
       if (content === undefined) await this.mkdir(path, { ...how, signal: options.signal });

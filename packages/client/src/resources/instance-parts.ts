@@ -26,21 +26,33 @@ const WRITABLE = ['expires_at'] as const;
 export class Snapshot extends Model<InstanceSnapshot> {
   /** Name without the instance's. */
   declare readonly name: string;
+  /** For example `x86_64`. */
   declare readonly architecture: string;
+  /** Config of the instance then. */
   declare readonly config: Record<string, string>;
+  /** RFC 3339. */
   declare readonly created_at: string;
+  /** RFC 3339; year 1 for never. */
   declare expires_at: string;
+  /** Devices of the instance then. */
   declare readonly devices: InstanceSnapshot['devices'];
+  /** Whether the instance was ephemeral. */
   declare readonly ephemeral: boolean;
+  /** Config with that of the profiles. */
   declare readonly expanded_config: InstanceSnapshot['expanded_config'];
+  /** Devices with those of the profiles. */
   declare readonly expanded_devices: InstanceSnapshot['expanded_devices'];
+  /** RFC 3339; year 1 when never. */
   declare readonly last_used_at: string;
+  /** Profiles of the instance then. */
   declare readonly profiles: InstanceSnapshot['profiles'];
+  /** Whether it holds the memory too. */
   declare readonly stateful: boolean;
   /** Bytes; -1 when unknown. */
   declare readonly size: number;
   readonly #instance: string;
 
+  /** @internal */
   constructor(
     context: ModelContext,
     { instance, name }: { readonly instance: string; readonly name: string },
@@ -69,7 +81,7 @@ export class Snapshot extends Model<InstanceSnapshot> {
 
   /**
    * Brings the instance back to this snapshot; meant for a stopped instance, which is not checked here. Returns the
-   * answer of the request, not the operation's result. @throws APIException
+   * answer of the request, not the operation's result. `PUT /1.0/instances/<instance>` @throws APIException
    */
   async restore(options: WaitOptions = {}): Promise<Answer<unknown>> {
     this.assertAlive();
@@ -82,6 +94,7 @@ defineAttributes<InstanceSnapshot>(Snapshot, FIELDS, WRITABLE);
 export class SnapshotManager extends Manager<InstanceSnapshot, Snapshot, 'name'> {
   readonly #instance: () => string;
 
+  /** @internal */
   constructor(context: ModelContext, instance: () => string) {
     super(context, {
       get path() {
@@ -95,7 +108,7 @@ export class SnapshotManager extends Manager<InstanceSnapshot, Snapshot, 'name'>
     this.#instance = instance;
   }
 
-  /** Takes a snapshot and waits until it is there. @throws APIException when the name is taken */
+  /** Takes a snapshot and waits until it is there. `POST /1.0/instances/<instance>/snapshots` @throws APIException when the name is taken */
   async create(
     definition: string | (InstanceSnapshotsPost & { readonly name: string }),
     options: WaitOptions = {},

@@ -48,6 +48,7 @@ const FIELDS = [
 ] as const;
 const WRITABLE = ['architecture', 'config', 'description', 'devices', 'ephemeral', 'profiles', 'stateful'] as const;
 
+/** How a state is changed; `wait` is true by default here. */
 export interface StateOptions extends WaitOptions {
   /** Seconds the guest gets; -1 waits without end. */
   readonly timeout?: number;
@@ -57,9 +58,11 @@ export interface StateOptions extends WaitOptions {
 
 /** Another client, or whatever has its `instances`. */
 export interface InstanceTarget {
+  /** Where the copy goes. */
   readonly instances: InstanceManager;
 }
 
+/** What is copied, and where to. */
 export interface InstanceCopyOptions extends CallOptions {
   /** Leave the snapshots behind. */
   readonly instanceOnly?: boolean;
@@ -83,29 +86,52 @@ export interface InstanceMoveOptions extends Omit<InstanceCopyOptions, 'to'> {
 
 /** A system container or a virtual machine. State changes wait for their end unless `wait: false` is given. */
 export class Instance extends Model<InstanceRecord> {
+  /** Unique within its project. */
   declare readonly name: string;
+  /** For example `x86_64`. */
   declare architecture: string;
+  /** Its own config keys, all text. */
   declare config: InstanceRecord['config'];
+  /** RFC 3339. */
   declare readonly created_at: string;
+  /** For people. */
   declare description: string;
+  /** Its own devices by name. */
   declare devices: InstanceRecord['devices'];
+  /** Whether it is deleted when it stops. */
   declare ephemeral: boolean;
+  /** Config with that of its profiles. */
   declare readonly expanded_config: Record<string, string>;
+  /** Devices with those of its profiles. */
   declare readonly expanded_devices: InstanceRecord['devices'];
+  /** RFC 3339 of the last start; year 1 when never. */
   declare readonly last_used_at: string;
+  /** Cluster member it is on; `none` without a cluster. */
   declare readonly location: string;
+  /** Names of its profiles; later ones win. */
   declare profiles: string[];
+  /** Project it belongs to. */
   declare readonly project: string;
+  /** Whether a stop kept its memory. */
   declare stateful: boolean;
+  /** `Running`, `Stopped`, `Frozen`, … as last read. */
   declare readonly status: string;
+  /** `status` as a number: 103 running, 102 stopped, 110 frozen. */
   declare readonly status_code: number;
+  /** `container` or `virtual-machine`. */
   declare readonly type: string;
+  /** Files of the guest. `…/files` */
   readonly files: InstanceFiles;
+  /** Its snapshots. `…/snapshots` */
   readonly snapshots: SnapshotManager;
+  /** Its backups. `…/backups` */
   readonly backups: InstanceBackups;
+  /** Its log files on the host. `…/logs` */
   readonly logs: InstanceLogs;
+  /** Templates and metadata of its image. `…/metadata` */
   readonly templates: InstanceTemplates;
 
+  /** @internal */
   constructor(context: ModelContext, name: string, record: Partial<InstanceRecord>, populated: boolean) {
     super(context, definitionOf(context, name), { ...record, name }, populated);
     const path = (): string => this.path;
@@ -172,7 +198,7 @@ export class Instance extends Model<InstanceRecord> {
     return startExec(this.context, `${this.path}/exec`, body, options);
   }
 
-  /** Starts a command on a terminal: one stream both ways, resizable. */
+  /** Starts a command on a terminal: one stream both ways, resizable. `POST /1.0/instances/<name>/exec` @throws APIException */
   async shell(
     command: string | readonly string[] = ['/bin/sh', '-l'],
     options: ShellOptions = {},
@@ -232,7 +258,7 @@ export class Instance extends Model<InstanceRecord> {
 
   /**
    * Moves the instance to another server: copies it there, then deletes it here. This object is stale afterwards; the
-   * moved instance is returned. See `copy`. @throws APIException; then the instance is where it was
+   * moved instance is returned. See `copy`. `POST /1.0/instances/<name>` @throws APIException; then the instance is where it was
    */
   async moveTo(target: InstanceTarget, options: InstanceMoveOptions = {}): Promise<Instance> {
     const moved = await copyTo(this, target.instances, { name: this.name, ...options });
@@ -240,7 +266,7 @@ export class Instance extends Model<InstanceRecord> {
     return moved;
   }
 
-  /** Makes an image of the stopped instance. Resolves with it when `wait` is set. */
+  /** Makes an image of the stopped instance. Resolves with it when `wait` is set. `POST /1.0/images` @throws APIException */
   async publish(
     options: WaitOptions & { readonly public?: boolean; readonly properties?: Record<string, string> } = {},
   ): Promise<Image | undefined> {
@@ -255,7 +281,7 @@ export class Instance extends Model<InstanceRecord> {
 
   /**
    * Kills the instance if it runs and deletes it: for tests, `await using c = await client.instances.create(…)`.
-   * One that is gone already is fine. @throws APIException when it cannot be deleted
+   * One that is gone already is fine. `DELETE /1.0/instances/<name>` @throws APIException when it cannot be deleted
    */
   async [Symbol.asyncDispose](): Promise<void> {
     try {
@@ -304,6 +330,7 @@ function bodyOf(
 export class InstanceManager extends Manager<InstanceRecord, Instance, 'name'> {
   readonly #type: 'container' | 'virtual-machine' | undefined;
 
+  /** @internal */
   constructor(context: ModelContext, type?: 'container' | 'virtual-machine') {
     super(context, {
       path: context.connection.path('instances'),
@@ -314,7 +341,9 @@ export class InstanceManager extends Manager<InstanceRecord, Instance, 'name'> {
     this.#type = type;
   }
 
+  /** Sparse objects: only `name` is there, other attributes are promises. `GET /1.0/instances` */
   override async all(options?: AllOptions): Promise<Sparse<Instance, 'name'>[]>;
+  /** Full objects in one request. `GET /1.0/instances?recursion=1` */
   override async all(options: AllOptions & { readonly recursion: 1 }): Promise<Instance[]>;
   override async all(
     options: AllOptions & { readonly recursion?: 1 } = {},
@@ -349,7 +378,7 @@ export class InstanceManager extends Manager<InstanceRecord, Instance, 'name'> {
     return instance;
   }
 
-  /** Makes an instance from a backup tarball. `POST /1.0/instances` @throws APIException. `name` overrides the one in the backup. */
+  /** Makes an instance from a backup tarball; `name` overrides the one in it. `POST /1.0/instances` @throws APIException */
   async import(
     backup: RequestBody,
     options: CallOptions & { readonly name?: string; readonly pool?: string } = {},

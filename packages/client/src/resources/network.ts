@@ -7,15 +7,24 @@ const WRITABLE = ['description', 'config'] as const;
 
 /** A network of the server; the host's own interfaces are shown too, with `managed` false. */
 export class Network extends Model<NetworkRecord> {
+  /** Name of the network and of its interface. */
   declare readonly name: string;
+  /** For people. */
   declare description: string;
+  /** `bridge`, `macvlan`, … and `physical`, `loopback`, … of the host's own. */
   declare readonly type: string;
+  /** Config keys, all text. */
   declare config: Record<string, string>;
+  /** Whether the server made it. */
   declare readonly managed: boolean;
+  /** URL paths of what uses it. */
   declare readonly used_by: readonly string[];
+  /** `Created`, `Pending`, `Errored`; empty for an interface of the host. */
   declare readonly status: string;
+  /** Cluster members it is on. */
   declare readonly locations: readonly string[];
 
+  /** @internal */
   constructor(context: ModelContext, name: string, record: Partial<NetworkRecord>, populated: boolean) {
     super(context, definitionOf(context, name), { ...record, name }, populated);
   }
@@ -43,15 +52,19 @@ function definitionOf(context: ModelContext, name: string): { path: string; labe
   return { path: context.connection.path('networks', name), label: `Network "${name}"`, writable: WRITABLE };
 }
 
+/** What a new network is like. */
 export interface NetworkOptions {
+  /** For people. */
   readonly description?: string;
   /** `bridge` (default), `macvlan`, … */
   readonly type?: string;
+  /** Config keys, all text. */
   readonly config?: Record<string, string>;
 }
 
 /** `client.networks` */
 export class NetworkManager extends Manager<NetworkRecord, Network, 'name'> {
+  /** @internal */
   constructor(context: ModelContext) {
     super(context, {
       path: context.connection.path('networks'),

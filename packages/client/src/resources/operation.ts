@@ -8,11 +8,13 @@ export class Operation {
   readonly #context: ModelContext;
   #record: OperationRecord;
 
+  /** @internal */
   constructor(context: ModelContext, record: OperationRecord) {
     this.#context = context;
     this.#record = record;
   }
 
+  /** UUID. */
   get id(): string {
     return this.#record.id;
   }
@@ -32,6 +34,7 @@ export class Operation {
     return this.#record.class;
   }
 
+  /** What it does, in words. */
   get description(): string {
     return this.#record.description;
   }
@@ -51,6 +54,7 @@ export class Operation {
     return this.#record.metadata;
   }
 
+  /** Whether `cancel` can end it. */
   get may_cancel(): boolean {
     return this.#record.may_cancel;
   }
@@ -60,7 +64,7 @@ export class Operation {
     return this.#record;
   }
 
-  /** Blocks until the operation ended. @throws APIException when it failed or was cancelled */
+  /** Blocks until the operation ended. `GET /1.0/operations/<id>/wait` @throws APIException when it failed or was cancelled */
   async wait(options: WaitForOptions = {}): Promise<this> {
     this.#record = await this.#context.operations.wait(this.id, options);
     return this;
@@ -76,6 +80,7 @@ export class Operation {
 export class OperationManager {
   readonly #context: ModelContext;
 
+  /** @internal */
   constructor(context: ModelContext) {
     this.#context = context;
   }
@@ -85,7 +90,7 @@ export class OperationManager {
     return new Operation(this.#context, await this.#context.operations.get(id, options.signal));
   }
 
-  /** Blocks until the operation ended and returns it. @throws APIException when it failed, NotFound */
+  /** Blocks until the operation ended and returns it. `GET /1.0/operations/<id>/wait` @throws APIException when it failed, NotFound */
   async waitForOperation(id: string, options: WaitForOptions = {}): Promise<Operation> {
     return new Operation(this.#context, await this.#context.operations.wait(id, options));
   }

@@ -5,6 +5,7 @@ export abstract class Part {
   protected readonly context: ModelContext;
   readonly #base: () => string;
 
+  /** @internal */
   constructor(context: ModelContext, base: () => string) {
     this.context = context;
     this.#base = base;

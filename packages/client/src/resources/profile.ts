@@ -7,12 +7,18 @@ const WRITABLE = ['description', 'config', 'devices'] as const;
 
 /** Config and devices that instances share. */
 export class Profile extends Model<ProfileRecord> {
+  /** Unique within its project. */
   declare readonly name: string;
+  /** For people. */
   declare description: string;
+  /** Config keys of its instances, all text. */
   declare config: ProfileRecord['config'];
+  /** Devices of its instances by name. */
   declare devices: ProfileRecord['devices'];
+  /** URL paths of its instances. */
   declare readonly used_by: readonly string[];
 
+  /** @internal */
   constructor(context: ModelContext, name: string, record: Partial<ProfileRecord>, populated: boolean) {
     super(context, definitionOf(context, name), { ...record, name }, populated);
   }
@@ -29,14 +35,19 @@ function definitionOf(context: ModelContext, name: string): { path: string; labe
   return { path: context.connection.path('profiles', name), label: `Profile "${name}"`, writable: WRITABLE };
 }
 
+/** What a new profile is like. */
 export interface ProfileOptions {
+  /** For people. */
   readonly description?: string;
+  /** Config keys of its instances, all text. */
   readonly config?: ProfileRecord['config'];
+  /** Devices of its instances by name. */
   readonly devices?: ProfileRecord['devices'];
 }
 
 /** `client.profiles` */
 export class ProfileManager extends Manager<ProfileRecord, Profile, 'name'> {
+  /** @internal */
   constructor(context: ModelContext) {
     super(context, {
       path: context.connection.path('profiles'),

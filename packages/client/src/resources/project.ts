@@ -7,11 +7,16 @@ const WRITABLE = ['description', 'config'] as const;
 
 /** A project: a name space of instances and, by its `features.*`, of images, profiles, volumes and networks. */
 export class Project extends Model<ProjectRecord> {
+  /** Unique on the server. */
   declare readonly name: string;
+  /** For people. */
   declare description: string;
+  /** `features.*`, `limits.*`, `restricted.*`, all text. */
   declare config: Record<string, string>;
+  /** URL paths of what is in it. */
   declare readonly used_by: readonly string[];
 
+  /** @internal */
   constructor(context: ModelContext, name: string, record: Partial<ProjectRecord>, populated: boolean) {
     super(context, definitionOf(context, name), { ...record, name }, populated);
   }
@@ -30,6 +35,7 @@ function definitionOf(context: ModelContext, name: string): { path: string; labe
 
 /** `client.projects`. Every operation throws APIExtensionNotAvailable without the extension `projects`. */
 export class ProjectManager extends Manager<ProjectRecord, Project, 'name'> {
+  /** @internal */
   constructor(context: ModelContext) {
     super(context, {
       path: context.connection.path('projects'),

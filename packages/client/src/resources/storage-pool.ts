@@ -8,30 +8,33 @@ const WRITABLE = ['description', 'config'] as const;
 
 /** A storage pool. `save` replaces `description` and `config` in entirety. */
 export class StoragePool extends Model<StoragePoolRecord> {
+  /** Unique on the server. */
   declare readonly name: string;
   /** `dir`, `btrfs`, … */
   declare readonly driver: string;
+  /** For people. */
   declare description: string;
   /** All values are text; sizes carry their unit (`10GiB`). */
   declare config: Record<string, string>;
   /** URL paths of what uses the pool. */
   declare readonly used_by: readonly string[];
+  /** `Created`, `Pending`, `Errored`. */
   declare readonly status: string;
+  /** Cluster members it is on. */
   declare readonly locations: readonly string[];
+  /** True: every pool that the API shows is managed by the server. */
+  readonly managed: boolean = true;
   /** Space and inodes. */
   readonly resources: StoragePoolResources;
+  /** Its volumes. `…/volumes` */
   readonly volumes: StorageVolumeManager;
 
+  /** @internal */
   constructor(context: ModelContext, name: string, record: Partial<StoragePoolRecord>, populated: boolean) {
     const path = context.connection.path('storage-pools', name);
     super(context, { path, label: `Storage pool "${name}"`, writable: WRITABLE }, { ...record, name }, populated);
     this.resources = new StoragePoolResources(context, name);
     this.volumes = new StorageVolumeManager(context, name);
-  }
-
-  /** True: every pool that the API shows is managed by the server. */
-  get managed(): boolean {
-    return true;
   }
 }
 defineAttributes<StoragePoolRecord>(StoragePool, FIELDS, WRITABLE);
@@ -41,6 +44,7 @@ export class StoragePoolResources {
   readonly #context: ModelContext;
   readonly #pool: string;
 
+  /** @internal */
   constructor(context: ModelContext, pool: string) {
     this.#context = context;
     this.#pool = pool;
@@ -56,6 +60,7 @@ export class StoragePoolResources {
 
 /** `client.storagePools`. Every operation throws APIExtensionNotAvailable without the extension `storage`. */
 export class StoragePoolManager extends Manager<StoragePoolRecord, StoragePool, 'name'> {
+  /** @internal */
   constructor(context: ModelContext) {
     super(context, {
       path: context.connection.path('storage-pools'),

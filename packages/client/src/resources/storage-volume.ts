@@ -38,6 +38,7 @@ export type VolumeType = 'container' | 'virtual-machine' | 'image' | 'custom';
 
 /** Another client, or whatever has its `storagePools`. */
 export interface VolumeTarget {
+  /** Where the volume goes. */
   readonly storagePools: StoragePoolManager;
 }
 
@@ -61,25 +62,38 @@ export interface VolumeMove extends VolumeCopy {
   readonly project?: string;
   /** Begin a migration that the caller drives: `target` of a push, or none for a pull. */
   readonly migration?: boolean;
+  /** The other server of a push that the caller drives. */
   readonly target?: StorageVolumePost['target'];
 }
 
 /** A storage volume, identified by type and name within its pool. */
 export class StorageVolume extends Model<StorageVolumeRecord> {
+  /** Unique within pool, type and project. */
   declare readonly name: string;
+  /** `custom`, `container`, `virtual-machine` or `image`. */
   declare readonly type: string;
+  /** Config keys, all text. */
   declare config: Record<string, string>;
   /** `filesystem`, `block` or `iso`. */
   declare readonly content_type: string;
+  /** RFC 3339. */
   declare readonly created_at: string;
+  /** For people. */
   declare description: string;
+  /** Cluster member it is on; `none` without a cluster. */
   declare readonly location: string;
+  /** Project it belongs to. */
   declare readonly project: string;
+  /** URL paths of what uses it. */
   declare readonly used_by: readonly string[];
+  /** Its snapshots. `…/snapshots` */
   readonly snapshots: StorageVolumeSnapshots;
+  /** Its backups. `…/backups` */
   readonly backups: StorageVolumeBackups;
-  #pool: string;
+  /** Pool the volume is in. */
+  readonly pool: string;
 
+  /** @internal */
   constructor(
     context: ModelContext,
     place: { pool: string; type: string; name: string },
@@ -87,14 +101,9 @@ export class StorageVolume extends Model<StorageVolumeRecord> {
     populated: boolean,
   ) {
     super(context, definitionOf(context, place), { ...record, type: place.type, name: place.name }, populated);
-    this.#pool = place.pool;
+    this.pool = place.pool;
     this.snapshots = new StorageVolumeSnapshots(context, () => this.path);
     this.backups = new StorageVolumeBackups(context, () => this.path);
-  }
-
-  /** Pool the volume is in. */
-  get pool(): string {
-    return this.#pool;
   }
 
   /**
@@ -118,8 +127,9 @@ export class StorageVolume extends Model<StorageVolumeRecord> {
     };
     await this.run('POST', this.path, { json: body }, { wait: true, ...options });
     if (move.migration) return;
-    this.#pool = move.pool ?? this.#pool;
-    const place = { pool: this.#pool, type: this.type, name: body.name };
+    // Read-only for callers: only a move changes it.
+    Object.assign(this, { pool: move.pool ?? this.pool });
+    const place = { pool: this.pool, type: this.type, name: body.name };
     this.moved(definitionOf(this.context, place), { name: body.name });
   }
 
@@ -159,6 +169,7 @@ export class StorageVolumeManager {
   readonly #context: ModelContext;
   readonly #pool: string;
 
+  /** @internal */
   constructor(context: ModelContext, pool: string) {
     this.#context = context;
     this.#pool = pool;
@@ -193,7 +204,7 @@ export class StorageVolumeManager {
     return this.#make(type, name, {}, false).sync(options);
   }
 
-  /** Prefer `get` and `NotFound` where the volume itself is needed. */
+  /** Whether it is there: `GET /1.0/storage-pools/<pool>/volumes/<type>/<name>`. Prefer `get` and `NotFound` where the volume is needed. */
   async exists(type: VolumeType | (string & {}), name: string, options: CallOptions = {}): Promise<boolean> {
     return exists(this.get(type, name, options));
   }
@@ -220,7 +231,7 @@ export class StorageVolumeManager {
     return this.#context.connection.path('storage-pools', this.#pool, 'volumes', type);
   }
 
-  /** Makes a custom volume from an exported backup (`type` `backup`) or an ISO image (`iso`). */
+  /** Makes a custom volume from an exported backup (`type` `backup`) or an ISO image (`iso`). `POST …/volumes/custom` @throws APIException */
   async import(
     name: string,
     content: RequestBody,

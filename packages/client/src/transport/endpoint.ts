@@ -5,8 +5,18 @@ import { ClientConnectionFailed } from '../errors.ts';
 
 /** Where a server listens. */
 export type Endpoint =
-  | { readonly kind: 'unix'; readonly socket: string }
-  | { readonly kind: 'https'; readonly origin: string };
+  | {
+      /** A unix socket. */
+      readonly kind: 'unix';
+      /** Absolute path. */
+      readonly socket: string;
+    }
+  | {
+      /** TLS over TCP. */
+      readonly kind: 'https';
+      /** `https://host[:port]`. */
+      readonly origin: string;
+    };
 
 /**
  * Reads an endpoint: `unix:/path`, `unix:///path`, `http+unix:///path` (also percent-encoded), a bare absolute
@@ -54,7 +64,12 @@ export function findSocket(env: Readonly<Record<string, string | undefined>> = p
 
 /** A client certificate: PEM text or paths of PEM files. */
 export type Certificate =
-  | { readonly cert: string; readonly key: string }
+  | {
+      /** PEM or a path. */
+      readonly cert: string;
+      /** PEM or a path. */
+      readonly key: string;
+    }
   | readonly [cert: string, key: string]
   | string;
 
