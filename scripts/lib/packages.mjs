@@ -18,6 +18,15 @@ export const TESTS = [
   'curl',
   'libcap2-bin',
   'procps',
+  // A Ceph of one node, and what mounts its file system and its images where the kernel cannot.
+  'ceph-mon',
+  'ceph-osd',
+  'ceph-mgr',
+  'ceph-mds',
+  'ceph-common',
+  'ceph-fuse',
+  'qemu-system-common',
+  'qemu-block-extra',
 ];
 
 /**

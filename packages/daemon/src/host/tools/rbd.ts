@@ -56,8 +56,10 @@ export async function rbd(place: RbdPlace, args: readonly string[], options: Rbd
 /** The same error, or unavailable when it says that the cluster did not answer. */
 export function unreachable(error: unknown, { conf, user }: CephAccess): unknown {
   if (!(error instanceof CommandError)) return error;
-  if (/no keyring found|unable to find a keyring/.test(error.stderr))
+  if (/no keyring found|unable to find a keyring|RADOS object not found/.test(error.stderr))
     return errors.unavailable(`There is no keyring of the user "${user}" for the Ceph cluster of "${conf}"`, error);
+  if (/Permission denied|RADOS permission/.test(error.stderr))
+    return errors.unavailable(`The Ceph cluster of "${conf}" refuses the user "${user}"`, error);
   if (error.code === ETIMEDOUT || /timed out|failed to fetch mon config|couldn't connect/.test(error.stderr))
     return errors.unavailable(`The Ceph cluster of "${conf}" does not answer`, error);
   return error;

@@ -1,0 +1,54 @@
+import { describe, expect, it } from 'vitest';
+import { placeOf, sizeOf } from './config.ts';
+import { imageName, snapshotName, userSnapshot, viewName } from './names.ts';
+
+describe('names of RBD images', () => {
+  const fingerprint = 'f'.repeat(64);
+
+  it.each([
+    [{ type: 'container', name: 'c1', contentType: 'filesystem' }, 'container_c1'],
+    [{ type: 'container', name: 'proj_c1', contentType: 'filesystem' }, 'container_proj_c1'],
+    [{ type: 'virtual-machine', name: 'v1', contentType: 'block' }, 'virtual-machine_v1.block'],
+    [{ type: 'image', name: fingerprint, contentType: 'filesystem' }, `image_${fingerprint}_ext4`],
+    [{ type: 'image', name: fingerprint, contentType: 'block' }, `image_${fingerprint}_ext4.block`],
+    [{ type: 'custom', name: 'default_v', contentType: 'filesystem' }, 'custom_default_v'],
+    [{ type: 'custom', name: 'default_v', contentType: 'block' }, 'custom_default_v.block'],
+    [{ type: 'custom', name: 'default_v', contentType: 'iso' }, 'custom_default_v.iso'],
+  ] as const)('%j', (volume, name) => {
+    expect(imageName(volume, 'ext4')).toBe(name);
+  });
+
+  it.each(['', '.', '..', 'a/b', 'a@b'])('are not made of %j', (name) => {
+    const volume = { type: 'custom', name, contentType: 'filesystem' } as const;
+    expect(() => imageName(volume, 'ext4')).toThrow(`Invalid volume name "${name}"`);
+  });
+
+  it('tell snapshots of users from the others', () => {
+    expect(userSnapshot(snapshotName('s0'))).toBe('s0');
+    expect([userSnapshot('readonly'), userSnapshot('zombie_snapshot_x')]).toEqual([undefined, undefined]);
+    expect(() => snapshotName('a@b')).toThrow('Invalid snapshot name "a@b"');
+    const snapshot = { type: 'container', name: 'c1', contentType: 'filesystem', snapshot: 's0' } as const;
+    expect(viewName(snapshot, 'ext4')).toBe('view_container_c1_s0');
+  });
+});
+
+describe('config of a ceph pool', () => {
+  const spec = (config: Record<string, string>) => ({ name: 'p', config, path: '/x', loopFile: '/y' });
+
+  it('names the place', () => {
+    expect(placeOf(spec({}), '/etc/ceph')).toEqual({ conf: '/etc/ceph/ceph.conf', user: 'admin', pool: 'p' });
+    const config = { 'ceph.cluster_name': 'far', 'ceph.user.name': 'lxd', 'ceph.osd.pool_name': 'o' };
+    expect(placeOf(spec(config), '/c')).toEqual({ conf: '/c/far.conf', user: 'lxd', pool: 'o' });
+    expect(() => placeOf(spec({ 'ceph.osd.pool_name': '-x' }), '/c')).toThrow('ceph.osd.pool_name');
+    expect(() => placeOf(spec({ 'ceph.cluster_name': '../x' }), '/c')).toThrow('Invalid name of a Ceph cluster');
+  });
+
+  it('gives volumes a size', () => {
+    expect([sizeOf({}), sizeOf({ size: '1GiB' }), sizeOf({ size: '0' })]).toEqual([
+      10 * 1024 ** 3,
+      1024 ** 3,
+      10 * 1024 ** 3,
+    ]);
+    expect(() => sizeOf({ size: 'x' })).toThrow('Invalid value for option "size"');
+  });
+});
