@@ -22,10 +22,11 @@ await installMissing(PACKAGES, console.log);
 const folder = join(ROOT, 'node_modules/.cache/keelson-vm');
 await mkdir(folder, { recursive: true });
 const { kernel, version } = await debianKernel();
-const initrd = await makeInitrd({ kernel, version, folder });
 const env = kinds.length === 0 ? {} : { KEELSON_LVM: kinds.join(',') };
 const vitest = ['node_modules/.bin/vitest', 'run', '--project', 'host', '--reporter=verbose', ...PATIENCE, ...files];
-process.exitCode = await boot(guestScript(ROOT, vitest, { ...env, PATH: guestPath() }));
+const script = guestScript(ROOT, vitest, { ...env, PATH: guestPath() });
+const initrd = await makeInitrd({ kernel, version, folder, script });
+process.exitCode = await boot();
 
 /** Debian's own kernel, unpacked and not installed. */
 async function debianKernel() {
@@ -53,14 +54,13 @@ function guestPath() {
   ].join(':');
 }
 
-/** Runs the script in the machine, its output passed through. */
-function boot(script) {
-  const run = Buffer.from(script).toString('base64');
+/** Runs the machine, its output passed through. */
+function boot() {
   const args = [
     ...['-accel', 'tcg,thread=multi,tb-size=512', '-cpu', 'max', '-smp', '2', '-m', '4096'],
     ...['-nodefaults', '-nographic', '-no-reboot', '-serial', 'stdio'],
     ...['-kernel', join(kernel, `boot/vmlinuz-${version}`), '-initrd', initrd],
-    ...['-append', `console=ttyS0 panic=-1 quiet mitigations=off keelson_run=${run}`],
+    ...['-append', 'console=ttyS0 panic=-1 quiet mitigations=off'],
     ...['-virtfs', 'local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap'],
   ];
   return new Promise((resolve) => {

@@ -66,7 +66,7 @@ export function initScript(modules) {
 B=/bin/busybox
 $B mount -t proc proc /proc; $B mount -t sysfs sys /sys; $B mount -t devtmpfs dev /dev
 for m in ${modules.join(' ')}; do $B insmod /modules/$m || echo "cannot load $m"; done
-RUN=$($B sed 's/.*keelson_run=\\([^ ]*\\).*/\\1/' /proc/cmdline | $B base64 -d)
+RUN=$($B cat /run.sh)
 $B mount -t 9p -o trans=virtio,version=9p2000.L,msize=1048576,cache=loose,ro root /host || exec $B poweroff -f
 $B mount -t tmpfs -o size=70% tmpfs /write
 $B mkdir /write/upper /write/work
@@ -91,10 +91,10 @@ export function guestScript(folder, argv, env) {
   const settings = Object.entries({ HOME: '/root', NO_COLOR: '1', TERM: 'dumb', ...env });
   return [
     'ip link set lo up',
-    `printf 'activation {\\n udev_sync=0\\n udev_rules=0\\n}\\n' > /etc/lvm/lvmlocal.conf`,
+    `printf 'activation {\\n udev_sync=0\\n udev_rules=0\\n monitoring=0\\n}\\n' > /etc/lvm/lvmlocal.conf`,
     `cd ${quote(folder)}`,
-    `env ${settings.map(([name, value]) => `${name}=${quote(value)}`).join(' ')} ${argv.map(quote).join(' ')} < /dev/null`,
-    `echo ${EXIT} $?`,
+    `env ${settings.map(([name, value]) => `${name}=${quote(value)}`).join(' ')} ${argv.map(quote).join(' ')} < /dev/null 2>&1 | cat`,
+    `echo ${EXIT} \${PIPESTATUS[0]}`,
     'sync; echo o > /proc/sysrq-trigger; sleep 60',
   ].join('\n');
 }
@@ -107,10 +107,10 @@ export function exitCodeIn(output) {
 
 /**
  * An initial file system with the modules of an unpacked kernel package.
- * @param {{kernel: string, version: string, folder: string}} at
+ * @param {{kernel: string, version: string, folder: string, script: string}} at `script`: what runs in the machine
  * @returns {Promise<string>} its path
  */
-export async function makeInitrd({ kernel, version, folder }) {
+export async function makeInitrd({ kernel, version, folder, script }) {
   const modules = join(kernel, 'lib/modules', version);
   await must(['busybox', 'depmod', '-b', kernel, version]);
   const files = modulesInOrder(await readFile(join(modules, 'modules.dep'), 'utf8'));
@@ -122,6 +122,7 @@ export async function makeInitrd({ kernel, version, folder }) {
   await symlink('busybox', join(root, 'bin/sh'));
   for (const file of files) await copyFile(join(modules, file), join(root, 'modules', basename(file)));
   await writeFile(join(root, 'init'), initScript(files.map((file) => basename(file))), { mode: 0o755 });
+  await writeFile(join(root, 'run.sh'), script);
   const image = join(folder, 'initrd.img');
   const pack = 'cd "$1" && find . | busybox cpio -o -H newc | gzip -1 > "$2"';
   await must(['sh', '-c', pack, 'sh', root, image]);

@@ -21,7 +21,7 @@ it('writes scripts that keep words together', () => {
   expect(initScript(['a.ko', 'b.ko'])).toContain('for m in a.ko b.ko;');
   const script = guestScript("/it's here", ['vitest', 'a b'], { KEY: 'x y' });
   expect(script).toContain(`cd '/it'\\''s here'`);
-  expect(script).toContain(`KEY='x y' 'vitest' 'a b' < /dev/null`);
+  expect(script).toContain(`KEY='x y' 'vitest' 'a b' < /dev/null 2>&1 | cat`);
 });
 
 it('knows how the machine ended', () => {

@@ -303,7 +303,12 @@ export class InstanceSnapshots {
       devices: snapshot.devices,
       profiles: snapshot.profiles,
     });
-    await deps.storage.restoreSnapshot(this.#context.rootVolume(record), snapshot.name);
+    const gone = await deps.storage.restoreSnapshot(this.#context.rootVolume(record), snapshot.name);
+    const removed = gone.flatMap((name) => [
+      deps.collections.snapshots.remove(`${id}/${name}`),
+      metadata.remove(`${id}/${name}`),
+    ]);
+    if (removed.length > 0) await deps.ledger.transact([], removed);
     await instances.update(id, (current) => ({
       ...current,
       architecture: snapshot.architecture,

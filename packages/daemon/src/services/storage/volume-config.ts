@@ -1,4 +1,5 @@
 import { findKey, storageDrivers, storageVolumeConfig } from '@keelson/api';
+import type { StoragePool, VolumeRef } from '../../drivers/storage/contract.ts';
 import type { ContentType } from '../../drivers/storage/types.ts';
 
 type Config = Readonly<Record<string, string>>;
@@ -30,6 +31,18 @@ export function driverKeys(driver: string, config: Config): Record<string, strin
   return Object.fromEntries(
     Object.entries(config).filter(([key]) => prefixes.some((prefix) => key.startsWith(prefix))),
   );
+}
+
+/** Snapshots a restore took along: with `zfs.remove_snapshots` those later than the one that was restored. */
+export async function goneSnapshots<T extends { readonly name: string }>(
+  pool: { readonly snapshots: Pick<StoragePool['snapshots'], 'list'> },
+  volume: VolumeRef,
+  config: Config,
+  known: readonly T[],
+): Promise<readonly T[]> {
+  if (!['true', '1', 'yes', 'on'].includes((config['zfs.remove_snapshots'] ?? '').toLowerCase())) return [];
+  const left = new Set(await pool.snapshots.list(volume));
+  return known.filter(({ name }) => !left.has(name));
 }
 
 const DRIVER_PREFIXES: Readonly<Record<string, readonly string[]>> = {

@@ -12,6 +12,7 @@ import type { StorageVolumeRecord } from '../../state/records/storage.ts';
 import type { StartedOperation } from '../operations/contract.ts';
 import type { ChangeOptions, Reach, StorageVolumes, VolumeAddress, VolumeUpload } from './contract.ts';
 import type { ImageVolumeService } from './image-volumes.ts';
+import { goneSnapshots } from './volume-config.ts';
 import { cleanConfig, type VolumeContext } from './volume-context.ts';
 import { sizeOf, type VolumeCreator } from './volume-creator.ts';
 import type { VolumeImporter } from './volume-importer.ts';
@@ -147,6 +148,13 @@ export class VolumeService implements StorageVolumes {
       this.#context.assertIdle(id, 'Cannot restore custom volume used by running instances');
       const { pool, ref } = await this.#context.open(record);
       await pool.snapshots.restore(ref, snapshot, { config: record.config });
+      const { ledger, snapshots } = this.#context.deps;
+      const gone = await goneSnapshots(pool, ref, record.config, this.#context.snapshotsOf(id));
+      if (gone.length > 0)
+        await ledger.transact(
+          [],
+          gone.map((one) => snapshots.remove(snapshotId(one))),
+        );
     });
     this.#context.announce('storage-volume-restored', id.project, volumeUrl(id), { ...options, context: { snapshot } });
   }

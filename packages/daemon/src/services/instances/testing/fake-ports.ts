@@ -121,7 +121,9 @@ export class FakeStorage implements InstanceStorage {
     );
   }
 
-  async restoreSnapshot(): Promise<void> {}
+  async restoreSnapshot(): Promise<readonly string[]> {
+    return [];
+  }
 
   mountSnapshot(root: RootVolume): Promise<RootMount> {
     return this.mount(root);
