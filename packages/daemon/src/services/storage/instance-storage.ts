@@ -14,7 +14,14 @@ import type { Collection, Ledger } from '../../state/collection.ts';
 import type { ImageRecord } from '../../state/records/image.ts';
 import type { ProjectRecord } from '../../state/records/project.ts';
 import type { StorageVolumeRecord, StorageVolumeSnapshotRecord } from '../../state/records/storage.ts';
-import type { InstanceStorage, NativeBackup, OpenedRoot, RootState, RootVolume } from '../instances/ports.ts';
+import type {
+  InstanceStorage,
+  NativeBackup,
+  NativeSource,
+  OpenedRoot,
+  RootState,
+  RootVolume,
+} from '../instances/ports.ts';
 import { effectiveProject } from '../projects/scope.ts';
 import type { ImageVolumeService } from './image-volumes.ts';
 import type { LivePools } from './live-pools.ts';
