@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { silentLog } from '../../packages/daemon/src/core/log.ts';
 import { CephfsDriver } from '../../packages/daemon/src/drivers/storage/cephfs/driver.ts';
 import type { PoolSpec, StoragePool, VolumeRef } from '../../packages/daemon/src/drivers/storage/contract.ts';
-import { describeCustomVolumes } from '../../packages/daemon/src/drivers/storage/custom-conformance.ts';
+import { describeCustomVolumes } from '../../packages/daemon/src/drivers/storage/conformance/custom-only.ts';
 
 const probe = probeCeph('ceph-fuse', 'setfattr', 'rsync');
 

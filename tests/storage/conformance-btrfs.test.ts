@@ -1,9 +1,7 @@
 import { join } from 'node:path';
-import {
-  type ConformanceTarget,
-  describeStorageDriver,
-} from '../../packages/daemon/src/drivers/storage/storage-conformance.ts';
-import { describeNativeTransfer } from '../../packages/daemon/src/drivers/storage/transfer-conformance.ts';
+import type { ConformanceTarget } from '../../packages/daemon/src/drivers/storage/conformance/fixtures.ts';
+import { describeStorageDriver } from '../../packages/daemon/src/drivers/storage/storage-conformance.ts';
+import { describeNativeTransfer } from '../../packages/daemon/src/drivers/storage/conformance/native-transfer.ts';
 import { driverNamed } from './drivers.ts';
 
 const target: ConformanceTarget = {

@@ -1,10 +1,8 @@
 import { join } from 'node:path';
 import { describe, it } from 'vitest';
-import {
-  type ConformanceTarget,
-  describeStorageDriver,
-} from '../../packages/daemon/src/drivers/storage/storage-conformance.ts';
-import { describeNativeTransfer } from '../../packages/daemon/src/drivers/storage/transfer-conformance.ts';
+import type { ConformanceTarget } from '../../packages/daemon/src/drivers/storage/conformance/fixtures.ts';
+import { describeStorageDriver } from '../../packages/daemon/src/drivers/storage/storage-conformance.ts';
+import { describeNativeTransfer } from '../../packages/daemon/src/drivers/storage/conformance/native-transfer.ts';
 import { driverNamed } from './drivers.ts';
 
 const { supported, reason } = await driverNamed('zfs').probe();

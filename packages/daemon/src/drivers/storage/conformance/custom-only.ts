@@ -3,8 +3,8 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promise
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { PoolSpec, RootOptions, StoragePool, VolumeRef } from './contract.ts';
-import { type ConformanceTarget, fillTree, manifestOf } from './storage-conformance.ts';
+import type { PoolSpec, RootOptions, StoragePool, VolumeRef } from '../contract.ts';
+import { type ConformanceTarget, fillTree, manifestOf } from './fixtures.ts';
 
 const plain: RootOptions = { idRange: undefined, clone: 'auto', nesting: false };
 const custom = (name: string): VolumeRef => ({ type: 'custom', name, contentType: 'filesystem' });

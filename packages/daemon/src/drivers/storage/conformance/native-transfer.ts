@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { NativeTransfer, RootOptions, SnapshotRef, StoragePool, VolumeRef } from './contract.ts';
-import type { ConformanceTarget } from './storage-conformance.ts';
+import type { NativeTransfer, RootOptions, SnapshotRef, StoragePool, VolumeRef } from '../contract.ts';
+import type { ConformanceTarget } from './fixtures.ts';
 
 const options: RootOptions = { idRange: { base: 1_000_000, size: 65_536 }, clone: 'auto', nesting: false };
 const MIB = 1024 * 1024;
