@@ -19,6 +19,7 @@ import { snapshotCommands } from './snapshot.ts';
 import { storageCommands } from './storage.ts';
 import { trustCommands } from './trust.ts';
 import { volumeAttachCommands } from './volume-attach.ts';
+import { volumeCopyCommands } from './volume-copy.ts';
 import { volumeSnapshotCommands } from './volume-snapshot.ts';
 import { volumeCommands } from './volume.ts';
 
@@ -35,6 +36,7 @@ const all: readonly Command[] = [
   ...profileCommands,
   ...storageCommands,
   ...volumeCommands,
+  ...volumeCopyCommands,
   ...volumeAttachCommands,
   ...volumeSnapshotCommands,
   ...networkCommands,

@@ -60,14 +60,17 @@ export const storageCommands: readonly Command[] = [
     path: ['storage', 'info'],
     summary: 'Show space and inodes of a pool, and what uses it',
     args: [pool],
+    options: [{ name: 'bytes', summary: 'space in bytes' }],
     run: async (context, parsed) => {
       const found = await find(context, parsed.arg('pool'));
       const { space, inodes } = await found.resources.get();
+      const size = (value = 0): string | number => (parsed.flag('bytes') ? value : bytes(value));
       context.out.record({
         name: found.name,
         driver: found.driver,
+        status: found.status,
         description: found.description,
-        space: { used: bytes(space?.used ?? 0), total: bytes(space?.total ?? 0) },
+        space: { used: size(space?.used), total: size(space?.total) },
         inodes: { used: inodes?.used ?? 0, total: inodes?.total ?? 0 },
         'used by': found.used_by,
       });

@@ -1,40 +1,11 @@
-import { type Command, defineCommand, keyValues, UsageError } from '../command.ts';
-import { saveBackup } from './backup-file.ts';
+import type { StoragePoolVolumeBackup, StorageVolume as StorageVolumeRecord } from '@keelson/api';
+import type { StorageVolume } from '@keelson/client';
+import { type Command, defineCommand, keyValues, type Parsed } from '../command.ts';
 import type { Context } from '../context.ts';
-import { openInput } from '../input.ts';
+import { bytes, when } from '../output/format.ts';
 import { edited } from './editing.ts';
+import { COLUMN_HELP, columnsOf, DEFAULT_COLUMNS, volumeMatcher } from './volume-columns.ts';
 import { findVolume, pool, typed, volume } from './volume-target.ts';
-
-async function copy(
-  context: Context,
-  source: string,
-  target: string,
-  options: { volumeOnly: boolean; refresh: boolean },
-): Promise<void> {
-  const [fromPool = '', from] = split(source);
-  const [toPool = '', to] = split(target);
-  const { client, name: poolName } = context.target(toPool);
-  await (await client.storagePools.get(poolName)).volumes.create(
-    {
-      name: to,
-      type: 'custom',
-      source: {
-        type: 'copy',
-        pool: context.target(fromPool).name,
-        name: from,
-        volume_only: options.volumeOnly,
-        refresh: options.refresh,
-      },
-    },
-    { signal: context.signal },
-  );
-}
-
-function split(word: string): [string, string] {
-  const at = word.lastIndexOf('/');
-  if (at <= 0) throw new UsageError(`"${word}" is not of the form pool/volume`);
-  return [word.slice(0, at), word.slice(at + 1)];
-}
 
 const others: readonly Command[] = [
   defineCommand({
@@ -77,25 +48,81 @@ const others: readonly Command[] = [
   }),
 ];
 
+async function list(context: Context, parsed: Parsed): Promise<void> {
+  const { client, name } = context.target(parsed.arg('pool'));
+  const columns = parsed.value('columns') ?? DEFAULT_COLUMNS;
+  const matches = volumeMatcher(parsed.rest('filter'));
+  const { volumes } = await client.storagePools.get(name);
+  const found = (await volumes.all({ recursion: 1 })).filter(({ record }) => matches(record as StorageVolumeRecord));
+  const withUse = /(^|,)[A-Za-z]*U/.test(columns);
+  const shown = await Promise.all(
+    found.map(async (one) => {
+      const use = withUse && !one.name.includes('/') ? await one.state({ signal: context.signal }) : undefined;
+      return { ...(one.record as StorageVolumeRecord), used: use?.usage?.used };
+    }),
+  );
+  const key = (one: StorageVolumeRecord): string => `${one.type}/${one.name}`;
+  context.out.list(
+    columnsOf(columns),
+    shown.sort((a, b) => (key(a) < key(b) ? -1 : 1)),
+  );
+}
+
+async function info(context: Context, parsed: Parsed): Promise<void> {
+  const found = await findVolume(context, parsed.arg('pool'), parsed.arg('volume'));
+  const { usage } = await found.state({ signal: context.signal });
+  const snapshots = await found.snapshots.all({ signal: context.signal });
+  const backups = found.type === 'custom' ? await backupsOf(found, context.signal) : [];
+  const size = (value: number): string | number => (parsed.flag('bytes') ? value : bytes(value));
+  context.out.record({
+    name: found.name,
+    type: found.type,
+    'content type': found.content_type,
+    ...(found.description === '' ? {} : { description: found.description }),
+    created: when(found.created_at),
+    ...(usage ? { usage: size(usage.used ?? 0), ...(usage.total > 0 ? { total: size(usage.total) } : {}) } : {}),
+    'used by': found.used_by ?? [],
+    snapshots: snapshots.map((one) => ({
+      name: one.name.split('/').at(-1),
+      ...(one.description === '' ? {} : { description: one.description }),
+      taken: when(one.created_at),
+      ...(when(one.expires_at ?? '') === '' ? {} : { expires: when(one.expires_at ?? '') }),
+    })),
+    backups: backups.map((one) => ({ name: one.name, taken: when(one.created_at), optimized: one.optimized_storage })),
+  });
+}
+
+async function backupsOf(found: StorageVolume, signal: AbortSignal): Promise<StoragePoolVolumeBackup[]> {
+  const names = await found.backups.all({ signal });
+  return Promise.all(names.map((name) => found.backups.get(name, { signal })));
+}
+
 const volumes: readonly Command[] = [
   defineCommand({
     path: ['storage', 'volume', 'list'],
     summary: 'List the volumes of a pool',
-    args: [pool],
-    run: async (context, parsed) => {
-      const { client, name } = context.target(parsed.arg('pool'));
-      const found = await (await client.storagePools.get(name)).volumes.all({ recursion: 1 });
-      context.out.list(
-        [
-          { title: 'TYPE', text: (one) => one.type },
-          { title: 'NAME', text: (one) => one.name },
-          { title: 'DESCRIPTION', text: (one) => one.description },
-          { title: 'CONTENT-TYPE', text: (one) => one.content_type },
-          { title: 'USED BY', text: (one) => String(one.used_by?.length ?? 0) },
-        ],
-        found,
-      );
-    },
+    args: [
+      pool,
+      {
+        name: 'filter',
+        rest: true,
+        optional: true,
+        summary: 'part of a name, or key=value: type, name, content_type, project, a setting such as user.owner',
+      },
+    ],
+    options: [{ name: 'columns', short: 'c', value: 'columns', summary: `letters and settings: ${COLUMN_HELP}` }],
+    examples: [
+      'keelson storage volume list default type=custom',
+      'keelson storage volume list default -c nuU,user.owner',
+    ],
+    run: list,
+  }),
+  defineCommand({
+    path: ['storage', 'volume', 'info'],
+    summary: 'Show the use of a volume, its snapshots and backups',
+    args: [pool, volume],
+    options: [{ name: 'bytes', summary: 'sizes in bytes' }],
+    run: info,
   }),
   defineCommand({
     path: ['storage', 'volume', 'create'],
@@ -111,37 +138,6 @@ const volumes: readonly Command[] = [
         content_type,
         config,
       });
-    },
-  }),
-  defineCommand({
-    path: ['storage', 'volume', 'copy'],
-    summary: 'Copy a custom volume, with its snapshots, also between pools',
-    args: [
-      { name: 'source', summary: 'pool/volume or pool/volume@snapshot as the server names it' },
-      { name: 'target', summary: 'pool/volume' },
-    ],
-    options: [
-      { name: 'volume-only', summary: 'without snapshots' },
-      { name: 'refresh', summary: 'bring an existing copy up to date' },
-    ],
-    run: (context, parsed) =>
-      copy(context, parsed.arg('source'), parsed.arg('target'), {
-        volumeOnly: parsed.flag('volume-only'),
-        refresh: parsed.flag('refresh'),
-      }),
-  }),
-  defineCommand({
-    path: ['storage', 'volume', 'move'],
-    summary: 'Move a custom volume to another pool or name',
-    args: [
-      { name: 'source', summary: 'pool/volume' },
-      { name: 'target', summary: 'pool/volume' },
-    ],
-    run: async (context, parsed) => {
-      const [fromPool, from] = split(parsed.arg('source'));
-      const [toPool, to] = split(parsed.arg('target'));
-      const move = { name: to, ...(toPool === fromPool ? {} : { pool: context.target(toPool).name }) };
-      await (await findVolume(context, fromPool, from)).rename(move, { signal: context.signal });
     },
   }),
   defineCommand({
@@ -166,31 +162,6 @@ const volumes: readonly Command[] = [
       const merged = { ...found.config, ...keyValues(parsed.rest('settings')) };
       found.config = Object.fromEntries(Object.entries(merged).filter(([, value]) => value !== ''));
       await found.save({ wait: true });
-    },
-  }),
-  defineCommand({
-    path: ['storage', 'volume', 'export'],
-    summary: 'Back a custom volume up into a file',
-    args: [pool, volume, { name: 'file', summary: 'where to' }],
-    options: [{ name: 'volume-only', summary: 'without snapshots' }],
-    run: async (context, parsed) => {
-      const found = await findVolume(context, parsed.arg('pool'), parsed.arg('volume'));
-      const make = { volume_only: parsed.flag('volume-only') };
-      await saveBackup(context, found, parsed.arg('file'), (name) =>
-        found.backups.create({ name, ...make }, { signal: context.signal }),
-      );
-    },
-  }),
-  defineCommand({
-    path: ['storage', 'volume', 'import'],
-    summary: 'Make a custom volume from a backup file',
-    args: [pool, { name: 'file', summary: 'backup to read' }, { name: 'volume', summary: 'name of the volume' }],
-    run: async (context, parsed) => {
-      const { client, name } = context.target(parsed.arg('pool'));
-      const content = await openInput(parsed.arg('file'));
-      await (await client.storagePools.get(name)).volumes.import(parsed.arg('volume'), content, {
-        signal: context.signal,
-      });
     },
   }),
 ];

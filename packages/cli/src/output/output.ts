@@ -68,7 +68,18 @@ export class Output {
       const found = Object.entries(metadata).find(
         ([key, value]) => key.endsWith('_progress') && typeof value === 'string',
       );
-      this.progress(found === undefined ? `${label} …` : `${label}: ${String(found[1])}`);
+      const bar = barOf(metadata['progress']);
+      this.progress(found === undefined ? `${label} …` : `${label}: ${bar}${String(found[1])}`);
     };
   }
+}
+
+const BAR = 20;
+
+/** How much is done as a bar, when the server knows. */
+function barOf(progress: unknown): string {
+  const { percent } = (progress ?? {}) as { percent?: unknown };
+  if (typeof percent !== 'string' || !/^\d+$/.test(percent)) return '';
+  const full = Math.min(BAR, Math.floor((Number(percent) * BAR) / 100));
+  return `[${'#'.repeat(full)}${'-'.repeat(BAR - full)}] `;
 }
