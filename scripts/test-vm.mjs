@@ -1,4 +1,4 @@
-// npm run test:vm -- lvm [file system …]: the suites of drivers that this kernel lacks, in a machine of their own.
+// npm run test:vm -- lvm|quota [file system …]: the suites of drivers that this kernel lacks, in a machine of their own.
 import { spawn } from 'node:child_process';
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -7,7 +7,10 @@ import { capture, must, ROOT } from './lib/process.mjs';
 import { exitCodeIn, guestScript, makeInitrd } from './lib/vm.mjs';
 
 const PACKAGES = ['qemu-system-x86', 'busybox-static', 'lvm2', 'thin-provisioning-tools', 'xfsprogs', 'btrfs-progs'];
-const SUITES = { lvm: ['tests/storage/conformance-lvm.test.ts', 'tests/storage/lvm-pool.test.ts'] };
+const SUITES = {
+  lvm: ['tests/storage/conformance-lvm.test.ts', 'tests/storage/lvm-pool.test.ts'],
+  quota: ['tests/storage/dir-quota.test.ts'],
+};
 /** The machine is emulated: what takes a second on the host takes ten there. */
 const PATIENCE = ['--testTimeout=600000', '--hookTimeout=600000'];
 

@@ -19,6 +19,7 @@ const MODULES = [
   'xfs',
   'btrfs',
   'fuse',
+  'quota_v2',
 ];
 
 /** The line that tells the exit code of what ran in the machine. */
