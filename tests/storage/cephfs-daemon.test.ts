@@ -129,6 +129,21 @@ describe.skipIf(!probe.ok)(named('a daemon with a cephfs pool', probe), () => {
     for (const name of ['c1', 'c2']) await ok('delete', '--force', name);
   });
 
+  it('comes back from its own files when the records are lost', { timeout: 120_000 }, async () => {
+    await using other = await startDaemon({ env: { KEELSON_CEPH_DIR: cluster.folder } });
+    const pools = [{ name: 'shared', driver: 'cephfs', config: { source: 'fs/one' } }];
+    const answer = await other.request('POST', '/internal/recover/import', { pools });
+    expect(answer.body.error).toBeFalsy();
+    const before = (await daemon.request<StorageVolume>('GET', `${C}/v`)).body.metadata;
+    const after = (await other.request<StorageVolume>('GET', `${C}/v`)).body.metadata;
+    expect({ ...after, used_by: before.used_by }).toEqual(before);
+    expect((await other.request<string[]>('GET', `${C}/v/snapshots`)).body.metadata).toEqual([`${C}/v/snapshots/s0`]);
+    const wrong = [{ name: 'x', driver: 'cephfs', config: { source: 'fs/none' } }];
+    expect((await other.request('POST', '/internal/recover/validate', { pools: wrong })).body.error).toContain(
+      'There is no storage pool in "fs/none"',
+    );
+  });
+
   it('mounts again when the process of the mount is gone', async () => {
     const { processes } = await findLeftovers(join(daemon.stateDir, 'storage-pools/shared'));
     const [pid] = [...processes].find(([, line]) => line.startsWith('ceph-fuse')) ?? [];

@@ -37,12 +37,25 @@ export class CephfsDriver implements StorageDriver {
   }
 
   async prepare(spec: PoolSpec): Promise<Record<string, string>> {
+    const config = await this.#config(spec);
+    if (!(await new CephfsPool(spec, this.#host).isEmptySource()))
+      throw errors.badRequest(`Only empty CEPHFS paths can be used: "${spec.config['source'] ?? ''}" isn't empty`);
+    return config;
+  }
+
+  async reopen(spec: PoolSpec): Promise<Record<string, string>> {
+    const config = await this.#config(spec);
+    if (!(await new CephfsPool(spec, this.#host).holdsPool()))
+      throw errors.badRequest(`There is no storage pool in "${spec.config['source'] ?? ''}"`);
+    return config;
+  }
+
+  /** The pool's config with what it leaves out. @throws bad-request. */
+  async #config(spec: PoolSpec): Promise<Record<string, string>> {
     const source = sourceOf(spec, this.#host.cephFolder);
     const { client } = await requireClient();
     if (source.fscache && client === 'fuse')
       throw errors.badRequest('Invalid value for option "cephfs.fscache": ceph-fuse has no cache on the local disk');
-    if (!(await new CephfsPool(spec, this.#host).isEmptySource()))
-      throw errors.badRequest(`Only empty CEPHFS paths can be used: "${spec.config['source'] ?? ''}" isn't empty`);
     return {
       ...spec.config,
       'cephfs.cluster_name': spec.config['cephfs.cluster_name'] ?? 'ceph',

@@ -9,8 +9,9 @@ import { NoAnswerError, ReachProbe } from '../../../host/reach.ts';
 import { CommandError } from '../../../host/run.ts';
 import { errnoOf } from '../../../host/syscalls.ts';
 import { askCephfs, cephfsClient, cephfsSpace, type CephfsMount, mountCephfs } from '../../../host/tools/cephfs.ts';
+import { FolderRecovery, OWN_NOTES } from '../common/recovery.ts';
 import { Trash } from '../common/trash.ts';
-import type { PoolSpec, Quota, Roots, Snapshots, StoragePool, VolumeRef, Volumes } from '../contract.ts';
+import type { PoolRecovery, PoolSpec, Quota, Roots, Snapshots, StoragePool, VolumeRef, Volumes } from '../contract.ts';
 import type { CephfsContext } from './context.ts';
 import { snapshotFolder } from './context.ts';
 import { sourceOf } from './source.ts';
@@ -32,6 +33,7 @@ export class CephfsPool implements StoragePool {
   readonly roots: Roots = noRoots;
   readonly snapshots: Snapshots;
   readonly quota: Quota;
+  readonly recovery: PoolRecovery;
   #mapsIds = true;
   #mounting: Promise<void> | undefined;
   readonly #source: CephfsMount;
@@ -51,6 +53,7 @@ export class CephfsPool implements StoragePool {
     this.volumes = this.#volumes;
     this.snapshots = snapshotsOf(this.#volumes);
     this.quota = quotaOf(this.#volumes);
+    this.recovery = recoveryOf(this.#pool, this.snapshots);
   }
 
   /** The kernel maps ids of its own client's mounts, not of a process's. */
@@ -90,7 +93,7 @@ export class CephfsPool implements StoragePool {
     if (isMountPoint(path)) {
       await this.#ready();
       await this.#pool.trash.close();
-      for (const name of FOLDERS) await purge(join(path, name));
+      for (const name of [...FOLDERS, OWN_NOTES]) await purge(join(path, name));
       await unmountAll(path, { lazy: true }); // the pool's own trash may still be at work
       if (this.#source.folder !== '/')
         await this.withFileSystem((root) => removeEmpty(join(root, this.#source.folder)));
@@ -121,19 +124,30 @@ export class CephfsPool implements StoragePool {
     await this.#pool.trash.resume();
   }
 
-  /** Mounts the pool's folder, which must be empty; false when there is no such folder yet. */
+  /** Whether the pool's folder is empty, or not there yet. @throws bad-request when the file system is not. */
   async isEmptySource(): Promise<boolean> {
+    return (await this.#content()).length === 0;
+  }
+
+  /** Whether the pool's folder holds a pool. @throws as `isEmptySource`. */
+  async holdsPool(): Promise<boolean> {
+    return (await this.#content()).includes('custom');
+  }
+
+  /** What is in the pool's folder. */
+  async #content(): Promise<readonly string[]> {
     const { path } = this.spec;
     try {
       await this.#mount();
     } catch (error) {
-      if (isKeelsonError(error, 'not-found')) return this.#hasFileSystem();
-      throw error;
+      if (!isKeelsonError(error, 'not-found')) throw error;
+      await this.#assertFileSystem();
+      return [];
     } finally {
       if (!isMountPoint(path)) await rmdir(path).catch(() => undefined);
     }
     try {
-      return (await readdir(path)).length === 0;
+      return await readdir(path);
     } finally {
       await unmountAll(path);
       await rmdir(path);
@@ -152,7 +166,7 @@ export class CephfsPool implements StoragePool {
   }
 
   /** @throws bad-request in LXD's words when there is no such file system. */
-  async #hasFileSystem(): Promise<true> {
+  async #assertFileSystem(): Promise<void> {
     try {
       await this.withFileSystem(() => Promise.resolve());
     } catch (error) {
@@ -162,7 +176,6 @@ export class CephfsPool implements StoragePool {
     } finally {
       await rmdir(this.spec.path).catch(() => undefined);
     }
-    return true;
   }
 
   async #mount(folder = this.#source.folder): Promise<void> {
@@ -217,6 +230,22 @@ const noRoots: Roots = {
   unmount: async () => undefined,
   imageOf: async () => undefined,
 };
+
+/** As of a pool in folders, once the file system answers; every volume of it is a file system. */
+function recoveryOf({ path, ready }: CephfsContext, snapshots: Snapshots): PoolRecovery {
+  const folders = new FolderRecovery({ path, snapshotsOf: (volume) => snapshots.list(volume), adopt: refuse });
+  const after = <T>(work: () => Promise<T>): Promise<T> => ready().then(work);
+  return {
+    scan: () =>
+      after(async () =>
+        (await folders.scan()).map((found) => ({ ...found, volume: { ...found.volume, contentType: 'filesystem' } })),
+      ),
+    describe: (volume, files) => after(() => folders.describe(volume, files)),
+    forget: (volume) => after(() => folders.forget(volume)),
+    read: (volume, name) => after(() => folders.read(volume, name)),
+    adopt: (volume, options) => folders.adopt(volume, options),
+  };
+}
 
 async function removeEmpty(path: string): Promise<void> {
   try {
