@@ -16,6 +16,12 @@ export function median(values: readonly number[]): number {
   return (low + high) / 2;
 }
 
+/** The value that this part of all values (0 to 1) is below. */
+export function percentile(values: readonly number[], part: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN;
+}
+
 /** How many times better than the peer; above 1 is better whatever the unit. */
 export function ratioOf(row: Row, ours: string, peer: string): number | undefined {
   const [mine, theirs] = [row.values[ours], row.values[peer]];

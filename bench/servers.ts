@@ -1,6 +1,17 @@
-import { command, debianImage, request, startDaemon, startLxd, type TestSubnet, subnets } from '@keelson/testkit';
-import { createReadStream, readFileSync } from 'node:fs';
+import {
+  command,
+  debianImage,
+  request,
+  startDaemon,
+  startLxd,
+  type TestSubnet,
+  subnets,
+  until,
+} from '@keelson/testkit';
+import { createReadStream, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 
 /** A server under measurement, set up alike: pools `dir` and `bt` (btrfs), a bridge, the Debian image as `deb`. */
 export interface BenchServer {
@@ -11,6 +22,8 @@ export interface BenchServer {
   readonly pid: number;
   readonly fingerprint: string;
   readonly bridge: string;
+  /** 99th percentile of how late the server's event loop was while `work` ran, milliseconds; where it can be measured. */
+  readonly loopDelay?: (work: () => Promise<void>) => Promise<number>;
 }
 
 /** Runs a request to the end of its background operation. @throws Error with the server's words */
@@ -86,10 +99,16 @@ async function setUp(bare: Omit<BenchServer, 'fingerprint' | 'bridge'>, net: Tes
 /** Starts Keelson from its bundle and Debian's LXD; `stack` takes them down. */
 export async function startServers(stack: AsyncDisposableStack): Promise<BenchServer[]> {
   const servers: BenchServer[] = [];
-  const keelson = stack.use(await startDaemon({ bundle: true }));
+  const scratch = mkdtempSync(join(tmpdir(), 'keelson-bench-'));
+  stack.defer(() => rmSync(scratch, { recursive: true }));
+  const delayFile = join(scratch, 'loop-delay');
+  const preload = `--import=${new URL('./loop-delay.mjs', import.meta.url).href}`;
+  const env = { NODE_OPTIONS: preload, BENCH_LOOP_DELAY: delayFile };
+  const keelson = stack.use(await startDaemon({ bundle: true, env }));
+  const loopDelay = (work: () => Promise<void>): Promise<number> => measureLoop(keelson.pid, delayFile, work);
   servers.push(
     await setUp(
-      { name: 'Keelson', dir: keelson.stateDir, socket: keelson.socket, pid: keelson.pid },
+      { name: 'Keelson', dir: keelson.stateDir, socket: keelson.socket, pid: keelson.pid, loopDelay },
       stack.use(subnets.take()),
     ),
   );
@@ -98,6 +117,15 @@ export async function startServers(stack: AsyncDisposableStack): Promise<BenchSe
   const pid = body.metadata.environment.server_pid;
   servers.push(await setUp({ name: 'LXD 5.0.2', dir: lxd.dir, socket: lxd.socket, pid }, stack.use(subnets.take())));
   return servers;
+}
+
+async function measureLoop(pid: number, file: string, work: () => Promise<void>): Promise<number> {
+  rmSync(file, { force: true });
+  process.kill(pid, 'SIGUSR2');
+  await work();
+  process.kill(pid, 'SIGUSR2');
+  await until('the delay of the event loop', () => Promise.resolve(existsSync(file)));
+  return Number(readFileSync(file, 'utf8'));
 }
 
 /** Resident memory of a process in MB. */
