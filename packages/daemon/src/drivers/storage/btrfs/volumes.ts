@@ -1,4 +1,4 @@
-import { chmod, chown, mkdir, open, readdir, rename, stat, truncate } from 'node:fs/promises';
+import { chmod, chown, mkdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errors } from '../../../core/errors.ts';
 import { pathExists } from '../../../host/files.ts';
@@ -6,7 +6,8 @@ import { renameExchange } from '../../../host/syscalls.ts';
 import { createSubvolume, limitReferenced, referencedBytes, referencedLimit } from '../../../host/tools/btrfs.ts';
 import { setReadOnly, snapshotTree } from '../../../host/tools/btrfs-tree.ts';
 import { renameOrConflict } from '../common/publish.ts';
-import { contentFile, isSnapshot, snapshotPath, snapshotsPath, volumeKey, volumePath } from '../common/volume-names.ts';
+import { fillEmpty, VolumeFolders } from '../common/volume-folders.ts';
+import { isSnapshot, snapshotPath, snapshotsPath, volumePath } from '../common/volume-names.ts';
 import type {
   CopyOptions,
   RootMount,
@@ -23,25 +24,22 @@ import { placeSnapshot, publish } from './publish.ts';
 /** Every volume is a subvolume, every snapshot a read-only one, laid out as LXD does; instance roots lie in `rootfs/`. */
 export class BtrfsVolumes implements Volumes, Omit<Roots, 'copy' | 'createFilled' | 'mount' | 'unmount'> {
   readonly #pool: BtrfsContext;
+  readonly #folders: VolumeFolders;
 
   constructor(pool: BtrfsContext) {
     this.#pool = pool;
+    this.#folders = new VolumeFolders(pool);
   }
 
   create(volume: VolumeRef, options: { readonly size?: number }): Promise<void> {
-    return this.createFilled(volume, async (folder) => {
-      if (volume.contentType === 'filesystem') return;
-      const file = await open(join(folder, contentFile(volume)), 'wx', 0o600);
-      await file.truncate(options.size ?? 0);
-      await file.close();
-    });
+    return this.createFilled(volume, (folder) => fillEmpty(folder, volume, options.size));
   }
 
   createFilled(volume: VolumeRef, fill: (path: string) => Promise<void>): Promise<void> {
-    return this.#exclusive([volume], async () => {
+    return this.#folders.exclusive([volume], async () => {
       const { staging, newId, path } = this.#pool;
       const target = volumePath(path, volume);
-      if (await pathExists(target)) throw exists(volume.name);
+      await this.#folders.assertAbsent(volume);
       const folder = join(staging, newId());
       await createSubvolume(folder);
       try {
@@ -62,12 +60,12 @@ export class BtrfsVolumes implements Volumes, Omit<Roots, 'copy' | 'createFilled
   copy(source: VolumeRef | SnapshotRef, target: VolumeRef, options: CopyOptions = {}): Promise<void> {
     const shared = source.type === 'image' ? [source] : [];
     const exclusive = source.type === 'image' ? [target] : [source, target];
-    return this.#exclusive(
+    return this.#folders.exclusive(
       exclusive,
       async () => {
         const { path, staging, newId } = this.#pool;
         const to = volumePath(path, target);
-        if (await pathExists(to)) throw exists(target.name);
+        await this.#folders.assertAbsent(target);
         await this.#discardFolder(snapshotsPath(path, target));
         const fresh = join(staging, newId());
         try {
@@ -86,20 +84,11 @@ export class BtrfsVolumes implements Volumes, Omit<Roots, 'copy' | 'createFilled
   }
 
   rename(volume: VolumeRef, newName: string): Promise<void> {
-    const target = { ...volume, name: newName };
-    return this.#exclusive([volume, target], async () => {
-      const { path } = this.#pool;
-      const [from, to] = [volumePath(path, volume), volumePath(path, target)];
-      if (!(await pathExists(from)) && (await pathExists(to))) return;
-      if (await pathExists(to)) throw exists(newName);
-      if (await pathExists(snapshotsPath(path, volume)))
-        await rename(snapshotsPath(path, volume), snapshotsPath(path, target));
-      await renameOrConflict(from, to, newName);
-    });
+    return this.#folders.rename(volume, newName);
   }
 
   delete(volume: VolumeRef): Promise<void> {
-    return this.#exclusive([volume], async () => {
+    return this.#folders.exclusive([volume], async () => {
       const { path } = this.#pool;
       await discardSubvolume(this.#pool, volumePath(path, volume));
       if (volume.type !== 'image') await this.#discardFolder(snapshotsPath(path, volume));
@@ -107,11 +96,11 @@ export class BtrfsVolumes implements Volumes, Omit<Roots, 'copy' | 'createFilled
   }
 
   exists(volume: VolumeRef): Promise<boolean> {
-    return pathExists(volumePath(this.#pool.path, volume));
+    return this.#folders.exists(volume);
   }
 
-  async mount(volume: VolumeRef): Promise<string> {
-    return this.#content(volumePath(this.#pool.path, volume), volume);
+  mount(volume: VolumeRef): Promise<string> {
+    return this.#folders.content(volume);
   }
 
   async unmount(): Promise<void> {
@@ -128,10 +117,8 @@ export class BtrfsVolumes implements Volumes, Omit<Roots, 'copy' | 'createFilled
   }
 
   /** @throws bad-request when a block volume would lose its end. */
-  async resizeBlock(volume: VolumeRef, size: number): Promise<void> {
-    const path = await this.mount(volume);
-    if ((await stat(path)).size > size) throw errors.badRequest('Block volumes cannot be shrunk');
-    await truncate(path, size);
+  resizeBlock(volume: VolumeRef, size: number): Promise<void> {
+    return this.#folders.resizeBlock(volume, size);
   }
 
   /** Makes the folder of a container's root belong to its range, so that its own root may pass. */
@@ -145,36 +132,30 @@ export class BtrfsVolumes implements Volumes, Omit<Roots, 'copy' | 'createFilled
   }
 
   createSnapshot(volume: VolumeRef, snapshot: string): Promise<void> {
-    return this.#exclusive([volume], async () => {
+    return this.#folders.exclusive([volume], async () => {
       const target = snapshotPath(this.#pool.path, volume, snapshot);
       if (await pathExists(target)) throw errors.conflict(`Snapshot "${snapshot}" already exists`);
       await placeSnapshot(this.#pool, volumePath(this.#pool.path, volume), target);
     });
   }
 
-  async listSnapshots(volume: VolumeRef): Promise<readonly string[]> {
-    const folder = snapshotsPath(this.#pool.path, volume);
-    return (await pathExists(folder)) ? (await readdir(folder)).sort() : [];
+  listSnapshots(volume: VolumeRef): Promise<readonly string[]> {
+    return this.#folders.snapshots(volume);
   }
 
   renameSnapshot(volume: VolumeRef, snapshot: string, newName: string): Promise<void> {
-    return this.#exclusive([volume], async () => {
-      const from = snapshotPath(this.#pool.path, volume, snapshot);
-      const to = snapshotPath(this.#pool.path, volume, newName);
-      if (!(await pathExists(from)) && (await pathExists(to))) return;
-      await renameOrConflict(from, to, newName);
-    });
+    return this.#folders.renameSnapshot(volume, snapshot, newName);
   }
 
   deleteSnapshot(volume: VolumeRef, snapshot: string): Promise<void> {
-    return this.#exclusive([volume], () =>
+    return this.#folders.exclusive([volume], () =>
       discardSubvolume(this.#pool, snapshotPath(this.#pool.path, volume, snapshot)),
     );
   }
 
   /** One exchange of names: before it the volume is the old, after it the new. */
   restore(volume: VolumeRef, snapshot: string): Promise<void> {
-    return this.#exclusive([volume], async () => {
+    return this.#folders.exclusive([volume], async () => {
       const { path, staging, newId } = this.#pool;
       const source = snapshotPath(path, volume, snapshot);
       if (!(await pathExists(source))) throw errors.notFound('Storage volume snapshot not found');
@@ -191,10 +172,8 @@ export class BtrfsVolumes implements Volumes, Omit<Roots, 'copy' | 'createFilled
   }
 
   async mountSnapshot(volume: VolumeRef, snapshot: string): Promise<RootMount> {
-    const folder = snapshotPath(this.#pool.path, volume, snapshot);
-    if (!(await pathExists(folder))) throw errors.notFound('Storage volume snapshot not found');
-    const path = volume.type === 'container' ? join(folder, 'rootfs') : this.#content(folder, volume);
-    return { path, ids: 'plain' };
+    const content = await this.#folders.snapshotContent(volume, snapshot);
+    return { path: volume.type === 'container' ? join(content, 'rootfs') : content, ids: 'plain' };
   }
 
   #folder(volume: VolumeRef | SnapshotRef): string {
@@ -202,22 +181,10 @@ export class BtrfsVolumes implements Volumes, Omit<Roots, 'copy' | 'createFilled
     return isSnapshot(volume) ? snapshotPath(path, volume, volume.snapshot) : volumePath(path, volume);
   }
 
-  #content(folder: string, volume: VolumeRef): string {
-    return volume.type !== 'custom' || volume.contentType === 'filesystem' ? folder : join(folder, contentFile(volume));
-  }
-
   /** A folder of snapshots: they are read-only, but the folder itself may move. */
   async #discardFolder(folder: string): Promise<void> {
     await this.#pool.trash.discard(folder);
   }
-
-  #exclusive<T>(volumes: readonly VolumeRef[], work: () => Promise<T>, shared: readonly VolumeRef[] = []): Promise<T> {
-    return this.#pool.queue.run({ exclusive: volumes.map(volumeKey), shared: shared.map(volumeKey) }, work);
-  }
-}
-
-function exists(name: string): Error {
-  return errors.conflict(`Volume "${name}" already exists`);
 }
 
 /** Parts of the pool that take their roots from `volumes`. */
