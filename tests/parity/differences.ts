@@ -35,6 +35,8 @@ export const differences: Readonly<Record<string, Difference>> = {
     reason: 'A project that does not exist has no list of instances, empty or not.',
     status: [200, 404],
   },
+  'cluster members': callersFault,
+  'cluster member': callersFault,
   'profile create twice': taken,
   'profile trailing slash': {
     reason: 'A trailing slash is ignored, as the contract writes paths.',

@@ -189,6 +189,7 @@ const snapshots: readonly Case[] = [
 
 const copies: readonly Case[] = [
   one('second pool for copies', 'POST', '/1.0/storage-pools', { name: 'p4', driver: 'dir' }),
+  one('cluster with pools', 'GET', '/1.0/cluster', undefined, { values: (record) => record }),
   one('volume copy', 'POST', `${V}/custom`, { name: 'c', source: { type: 'copy', pool: 'p1', name: 'a' } }),
   one('volume copied', 'GET', `${V}/custom/c`, undefined, written),
   one('volume copied snapshots', 'GET', `${V}/custom/c/snapshots`, undefined, urls),

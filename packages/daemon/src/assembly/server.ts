@@ -5,7 +5,9 @@ import { readMachineFacts } from '../host/host-facts.ts';
 import { readResources } from '../host/resources/resources.ts';
 import { formatAddress } from '../http/listeners/address.ts';
 import type { HttpsListener } from '../http/listeners/https-listener.ts';
+import { clusterRoutes } from '../http/routes/cluster.ts';
 import { serverRoutes } from '../http/routes/server.ts';
+import { SingleServer } from '../services/cluster/single-server.ts';
 import type { HostFacts } from '../services/server/contract.ts';
 import { ServerConfig } from '../services/server/server-config.ts';
 import { loadServerCertificate, type ServerCertificate } from '../services/server/server-certificate.ts';
@@ -67,7 +69,10 @@ export async function serverVertical(
     events: base.events,
   });
   return {
-    routes: serverRoutes(service, { openApi: openApiText(version), configuration: configurationMetadata }),
+    routes: [
+      ...serverRoutes(service, { openApi: openApiText(version), configuration: configurationMetadata }),
+      ...clusterRoutes(new SingleServer(base.records.storagePools)),
+    ],
     start: () =>
       parts.config.start((key, error) => base.log.error('Cannot put a server key into effect', { key, error })),
   };

@@ -147,7 +147,7 @@ function customVolumes(
   };
 }
 
-const copyOrMirror: CopyTree = (source, target, { mirror, exact = false, signal, onBytes }) => {
-  if (!mirror) return copyTree(source, target, { signal, onBytes });
-  return exact ? mirrorTreeExactly(source, target, signal) : mirrorTree(source, target, signal, onBytes);
+const copyOrMirror: CopyTree = (source, target, { mirror, exact = false, signal, onBytes, bandwidth }) => {
+  if (!mirror) return copyTree(source, target, { signal, onBytes, bandwidth });
+  return exact ? mirrorTreeExactly(source, target, signal) : mirrorTree(source, target, signal, { onBytes, bandwidth });
 };

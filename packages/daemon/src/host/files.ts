@@ -292,6 +292,8 @@ export interface CopyTreeOptions {
   readonly signal?: AbortSignal | undefined;
   /** Told some times a second how many bytes were read. */
   readonly onBytes?: ((bytes: number) => void) | undefined;
+  /** `rsync.bwlimit` as rsync takes it; empty or 0: as fast as it goes. */
+  readonly bandwidth?: string | undefined;
 }
 
 const DAY = 24 * 3_600_000;
@@ -305,6 +307,10 @@ export async function copyTree(source: string, target: string, options: CopyTree
   const limits = limitsOf(options);
   if (options.live === true) {
     await copyLive(source, target, limits);
+    return;
+  }
+  if (isLimit(options.bandwidth)) {
+    await mirrorTree(source, target, options.signal, options);
     return;
   }
   const args = ['-a', `--reflink=${options.reflink ?? 'auto'}`, '--sparse=auto', '-T', '-x'];
@@ -339,11 +345,12 @@ export async function mirrorTree(
   source: string,
   target: string,
   signal?: AbortSignal,
-  onBytes?: (bytes: number) => void,
+  { onBytes, bandwidth }: Pick<CopyTreeOptions, 'onBytes' | 'bandwidth'> = {},
 ): Promise<void> {
   // The size and the whole second of a file are not enough to call it unchanged.
   const args = ['-aHAXS', '--modify-window=-1', '--numeric-ids', '--devices', '--delete', '--one-file-system'];
-  await run('rsync', [...args, '--', `${source}/`, target], limitsOf({ signal, onBytes }));
+  const limit = isLimit(bandwidth) ? [`--bwlimit=${bandwidth}`] : [];
+  await run('rsync', [...args, ...limit, '--', `${source}/`, target], limitsOf({ signal, onBytes }));
 }
 
 /** As `mirrorTree`, but contents are compared also where size and time are the same. */
@@ -362,6 +369,10 @@ export async function copyFile(
   options: Pick<CopyTreeOptions, 'signal' | 'onBytes'> = {},
 ): Promise<void> {
   await run('cp', ['-a', '--reflink=auto', '--sparse=always', '-T', '--', source, target], limitsOf(options));
+}
+
+function isLimit(bandwidth: string | undefined): boolean {
+  return bandwidth !== undefined && bandwidth !== '' && bandwidth !== '0';
 }
 
 function limitsOf({ signal, onBytes }: Pick<CopyTreeOptions, 'signal' | 'onBytes'>): RunOptions {

@@ -21,6 +21,8 @@ export type CopyTree = (
     readonly signal?: AbortSignal | undefined;
     /** Bytes read so far. */
     readonly onBytes?: ((bytes: number) => void) | undefined;
+    /** `rsync.bwlimit` of a pool that takes part. */
+    readonly bandwidth?: string | undefined;
   },
 ) => Promise<void>;
 
@@ -57,7 +59,10 @@ export class RootTransfer {
       const { path } = await copy.from.snapshots.mount(copy.source, snapshot, how);
       try {
         if (made) await this.#refresh(copy, path, how);
-        else await copy.to.roots.createFilled(copy.target, how, (target) => this.#copy(path, target, options));
+        else
+          await copy.to.roots.createFilled(copy.target, how, (target) =>
+            this.#copy(path, target, { ...options, bandwidth: bandwidthOf(copy) }),
+          );
       } finally {
         await copy.from.snapshots.unmount(copy.source, snapshot);
       }
@@ -126,28 +131,44 @@ export class RootTransfer {
     }
   }
 
-  #refresh({ to, target }: RootCopy, source: string, options: RootOptions & ProgressOptions): Promise<void> {
-    return this.#mirrorInto(to, target, source, options);
+  #refresh(copy: RootCopy, source: string, options: RootOptions & ProgressOptions): Promise<void> {
+    return this.#mirrorInto(copy.to, copy.target, source, { ...options, bandwidth: bandwidthOf(copy) });
   }
 
   async #mirrorInto(
     to: StoragePool,
     target: VolumeRef,
     source: string,
-    options: RootOptions & ProgressOptions & { readonly exact?: boolean },
+    options: RootOptions & ProgressOptions & { readonly exact?: boolean; readonly bandwidth?: string | undefined },
   ): Promise<void> {
     const { path } = await to.roots.mount(target, options);
     try {
-      const { signal, onProgress, exact = false } = options;
-      await this.#options.copyTree(source, path, { mirror: true, exact, signal, onBytes: bytesOf(onProgress) });
+      const { signal, onProgress, exact = false, bandwidth } = options;
+      const onBytes = bytesOf(onProgress);
+      await this.#options.copyTree(source, path, { mirror: true, exact, signal, onBytes, bandwidth });
     } finally {
       await to.roots.unmount(target);
     }
   }
 
-  #copy(source: string, target: string, { signal, onProgress }: ProgressOptions): Promise<void> {
-    return this.#options.copyTree(source, target, { mirror: false, signal, onBytes: bytesOf(onProgress) });
+  #copy(
+    source: string,
+    target: string,
+    { signal, onProgress, bandwidth }: ProgressOptions & { readonly bandwidth: string | undefined },
+  ): Promise<void> {
+    return this.#options.copyTree(source, target, { mirror: false, signal, onBytes: bytesOf(onProgress), bandwidth });
   }
+}
+
+/** What rsync may use between two pools: the target's limit, or the source's. */
+export function bandwidthOf({
+  from,
+  to,
+}: {
+  readonly from: StoragePool;
+  readonly to: StoragePool;
+}): string | undefined {
+  return to.spec.config['rsync.bwlimit'] || from.spec.config['rsync.bwlimit'];
 }
 
 /** Progress of a copy of files, under LXD's name for it. */

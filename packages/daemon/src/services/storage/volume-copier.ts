@@ -9,7 +9,7 @@ import type {
   VolumeOptions,
   VolumeRef,
 } from '../../drivers/storage/contract.ts';
-import { bytesOf, type CopyTree, TEMPORARY_PREFIX } from './root-transfer.ts';
+import { bandwidthOf, bytesOf, type CopyTree, TEMPORARY_PREFIX } from './root-transfer.ts';
 
 /** One file with its holes. */
 export type CopyFile = (
@@ -101,11 +101,13 @@ export class VolumeCopier {
     }
   }
 
-  async #create(path: string, { to, target }: VolumeCopy, options: ProgressOptions & VolumeOptions): Promise<void> {
+  async #create(path: string, copy: VolumeCopy, options: ProgressOptions & VolumeOptions): Promise<void> {
+    const { to, target } = copy;
     const { signal, onProgress, config = {} } = options;
+    const bandwidth = bandwidthOf(copy);
     if (target.contentType === 'filesystem') {
       const fill = (folder: string) =>
-        this.#copyTree(path, folder, { mirror: false, signal, onBytes: bytesOf(onProgress) });
+        this.#copyTree(path, folder, { mirror: false, signal, onBytes: bytesOf(onProgress), bandwidth });
       await to.volumes.createFilled(target, fill, { config });
       return;
     }
@@ -114,11 +116,13 @@ export class VolumeCopier {
     await this.#copyFile(path, await to.volumes.mount(target, { config }), { signal, onBytes });
   }
 
-  async #mirror(path: string, { to, target }: VolumeCopy, options: ProgressOptions & VolumeOptions): Promise<void> {
+  async #mirror(path: string, copy: VolumeCopy, options: ProgressOptions & VolumeOptions): Promise<void> {
+    const { to, target } = copy;
     const { signal, onProgress, config = {} } = options;
+    const bandwidth = bandwidthOf(copy);
     const into = await to.volumes.mount(target, { config });
     if (target.contentType === 'filesystem') {
-      await this.#copyTree(path, into, { mirror: true, signal, onBytes: bytesOf(onProgress) });
+      await this.#copyTree(path, into, { mirror: true, signal, onBytes: bytesOf(onProgress), bandwidth });
     } else await this.#copyFile(path, into, { signal, onBytes: bytesOf(onProgress, 'block') });
   }
 }
