@@ -1,33 +1,119 @@
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { allOf, named, probePrograms, probeRoot } from '@keelson/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { makeNasty, manifestOf, withoutHardLinks } from './manifest.ts';
+import { type Manifest, makeNasty, manifestOf, withoutHardLinks } from './manifest.ts';
 import { MigrationWorld, type Side } from './world.ts';
 
 const probe = allOf(probeRoot(), probePrograms('lxd', 'lxc', 'rsync', 'getfattr', 'getfacl', 'setcap'));
 
-describe.skipIf(!probe.ok)(named('instances between LXD and Keelson', probe), () => {
+describe.skipIf(!probe.ok)(named('between LXD and Keelson', probe), () => {
   let world: MigrationWorld;
   let lxd: Side;
   let keelson: Side;
+  const root = (pool: string, name: string): string => join(lxd.dir, `storage-pools/${pool}/containers/${name}/rootfs`);
 
   beforeAll(async () => {
     world = new MigrationWorld();
-    lxd = await world.lxd('lxd');
-    keelson = await world.keelson('k');
+    lxd = await world.lxd('lxd', ['dir', 'btrfs']);
+    keelson = await world.keelson('k', ['dir', 'btrfs']);
     await world.image(lxd);
   });
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
-  test('lxc copy from LXD and back keeps every file', async () => {
-    await world.ok('init', 'lxd:tiny', 'lxd:c1', '-c', 'user.note=kept');
-    // LXD's rsync does not ask for hard links: between it and anybody they become files of their own.
-    const root = join(lxd.dir, 'storage-pools/p-dir/containers/c1/rootfs');
-    const wanted = withoutHardLinks(await manifestOf(await makeNasty(root)));
+  test('file by file: everything but hard links, for which LXD does not ask', async () => {
+    await world.ok('init', 'lxd:tiny', 'lxd:c1', '-c', 'user.note=kept', '-c', 'user.when=first');
+    const wanted = withoutHardLinks(await manifestOf(await makeNasty(root('p-dir', 'c1'))));
+    await world.ok('snapshot', 'lxd:c1', 's0');
+    await world.ok('config', 'set', 'lxd:c1', 'user.when=second');
     await world.ok('copy', 'lxd:c1', 'k:');
     expect(withoutHardLinks(await world.look(keelson, 'c1'))).toEqual(wanted);
-    expect((await world.instance(keelson, 'c1')).config['user.note']).toBe('kept');
-    await world.ok('copy', 'k:c1', 'lxd:c2');
+    expect((await world.instance(keelson, 'c1')).config).toMatchObject({ 'user.note': 'kept', 'user.when': 'second' });
+    const { body } = await keelson.request<string[]>('GET', '/1.0/instances/c1/metadata/templates');
+    expect(body.metadata).toEqual(['hostname.tpl']);
+    await world.ok('restore', 'k:c1', 's0');
+    expect((await world.instance(keelson, 'c1')).config['user.when']).toBe('first');
+    expect(withoutHardLinks(await world.look(keelson, 'c1'))).toEqual(wanted);
+    await world.ok('move', 'k:c1', 'lxd:c2', '--mode', 'push');
+    expect((await keelson.request('GET', '/1.0/instances/c1')).status).toBe(404);
     expect(withoutHardLinks(await world.look(lxd, 'c2'))).toEqual(wanted);
+    await world.ok('restore', 'lxd:c2', 's0');
+    expect(withoutHardLinks(await world.look(lxd, 'c2'))).toEqual(wanted);
+  });
+
+  test('between btrfs pools everything, hard links too', async () => {
+    await world.ok('init', 'lxd:tiny', 'lxd:b1', '--storage', 'p-btrfs');
+    const wanted = await manifestOf(await makeNasty(root('p-btrfs', 'b1')));
+    await world.ok('snapshot', 'lxd:b1', 's0');
+    await world.ok('copy', 'lxd:b1', 'k:b1', '--storage', 'p-btrfs');
+    expect(await world.look(keelson, 'b1')).toEqual(wanted);
+    const { body } = await keelson.request<string[]>('GET', '/1.0/instances/b1/metadata/templates');
+    expect(body.metadata).toEqual(['hostname.tpl']);
+    await world.ok('copy', 'k:b1', 'lxd:b2', '--storage', 'p-btrfs', '--mode', 'relay');
+    expect(await world.look(lxd, 'b2')).toEqual(wanted);
+    await world.ok('restore', 'lxd:b2', 's0');
+    expect(await world.look(lxd, 'b2')).toEqual(wanted);
+  });
+
+  test('a refresh in both directions', async () => {
+    await world.ok('init', 'lxd:tiny', 'lxd:r1');
+    await world.ok('copy', 'lxd:r1', 'k:r1');
+    await world.ok('start', 'lxd:r1');
+    await world.ok('exec', 'lxd:r1', '--', 'sh', '-c', 'mkdir /nasty; echo new > /nasty/file');
+    await world.ok('snapshot', 'lxd:r1', 's0');
+    await world.ok('copy', 'lxd:r1', 'k:r1', '--refresh', '--stateless');
+    await world.ok('stop', '--force', 'lxd:r1');
+    expect(await world.look(keelson, 'r1')).toEqual(await world.look(lxd, 'r1'));
+    expect(await world.ok('list', 'k:r1', '-c', 'S', '--format', 'csv')).toBe('1\n');
+    await world.ok('snapshot', 'k:r1', 's1');
+    await world.ok('copy', 'k:r1', 'lxd:r1', '--refresh');
+    expect(await world.ok('list', 'lxd:r1', '-c', 'S', '--format', 'csv')).toBe('2\n');
+  });
+
+  test.each(['p-dir', 'p-btrfs'])('custom volumes on %s', async (pool) => {
+    await world.ok('storage', 'volume', 'create', `lxd:${pool}`, 'v1', 'user.note=kept');
+    const folder = (side: Side, name: string): string => join(side.dir, `storage-pools/${pool}/custom/default_${name}`);
+    const exact = await manifestOf(await makeNasty(folder(lxd, 'v1')));
+    const kept = (lines: Manifest): Manifest => (pool === 'p-btrfs' ? lines : withoutHardLinks(lines));
+    await world.ok('storage', 'volume', 'snapshot', `lxd:${pool}`, 'v1', 's0');
+    await world.ok('storage', 'volume', 'copy', `lxd:${pool}/v1`, `k:${pool}/v1`);
+    expect(kept(await manifestOf(join(folder(keelson, 'v1'), 'nasty')))).toEqual(kept(exact));
+    await world.ok('storage', 'volume', 'move', `k:${pool}/v1`, `lxd:${pool}/v2`);
+    expect(kept(await manifestOf(join(folder(lxd, 'v2'), 'nasty')))).toEqual(kept(exact));
+    const { body } = await lxd.request<{ config: object }>('GET', `/1.0/storage-pools/${pool}/volumes/custom/v2`);
+    expect(body.metadata.config).toMatchObject({ 'user.note': 'kept' });
+    expect((await lxd.request('GET', `/1.0/storage-pools/${pool}/volumes/custom/v2/snapshots/s0`)).status).toBe(200);
+  });
+});
+
+describe.skipIf(!probe.ok)(named('with an LXD that writes host ids to its disk', probe), () => {
+  let world: MigrationWorld;
+  beforeAll(() => {
+    world = new MigrationWorld();
+  });
+  afterAll(async () => world?.[Symbol.asyncDispose]());
+
+  test('owners, ACLs and capabilities mean the same on both sides', async () => {
+    const lxd = await world.lxd('lxd', ['dir', 'btrfs'], { shift: true });
+    const keelson = await world.keelson('k', ['dir', 'btrfs']);
+    await world.image(lxd);
+    for (const [name, pool] of [
+      ['s1', 'p-dir'],
+      ['s2', 'p-btrfs'],
+    ] as const) {
+      await world.ok('init', 'lxd:tiny', `lxd:${name}`, '--storage', pool);
+      await world.look(lxd, name, '/etc'); // its first start shifts it
+      const root = join(lxd.dir, `storage-pools/${pool}/containers/${name}/rootfs`);
+      const base = (await stat(root)).uid;
+      expect(base).toBeGreaterThan(0);
+      await makeNasty(root, base);
+      const wanted = withoutHardLinks(await world.look(lxd, name));
+      await world.ok('copy', `lxd:${name}`, `k:${name}`, '--storage', pool);
+      expect(withoutHardLinks(await world.look(keelson, name))).toEqual(wanted);
+      await world.ok('copy', `k:${name}`, `lxd:${name}-back`, '--storage', pool);
+      expect(withoutHardLinks(await world.look(lxd, `${name}-back`))).toEqual(wanted);
+      await world.ok('copy', `lxd:${name}-back`, `k:${name}-privileged`, '-c', 'security.privileged=true');
+      expect(withoutHardLinks(await world.look(keelson, `${name}-privileged`))).toEqual(wanted);
+    }
   });
 });

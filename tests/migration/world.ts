@@ -114,10 +114,10 @@ export class MigrationWorld implements AsyncDisposable {
   }
 
   /** Starts the instance for the time it takes to look. */
-  async look(side: Side, name: string): Promise<Manifest> {
+  async look(side: Side, name: string, path = '/nasty'): Promise<Manifest> {
     await this.ok('start', `${side.name}:${name}`);
     try {
-      return await this.manifestIn(side, name);
+      return await this.manifestIn(side, name, path);
     } finally {
       await this.ok('stop', '--force', `${side.name}:${name}`);
     }

@@ -78,11 +78,16 @@ const poolKeys = {
 } satisfies Readonly<Record<StorageDriverName, readonly ConfigKey[]>>;
 
 const commonPool = [
-  key('rsync.bwlimit', v.size, 'Bytes per second rsync may use; 0 is no limit.', {
-    ...global,
-    live: true,
-    default: '0',
-  }),
+  key(
+    'rsync.bwlimit',
+    v.size,
+    'Most that one transfer to another server sends each second, as rsync takes it: in KiB without a unit; 0 is no limit.',
+    {
+      ...global,
+      live: true,
+      default: '0',
+    },
+  ),
   key('rsync.compression', v.bool, 'Compress migration by rsync.', { ...global, live: true, default: 'true' }),
   key('source', v.anyText, 'Folder, block device, subvolume, dataset or loop file the pool lives on.', local),
   key('user.*', v.anyText, 'Free text.', { ...global, live: true }),

@@ -98,8 +98,10 @@ export class CopyRefresh {
   #writes(target: InstanceRecord, snapshots: readonly InstanceSnapshotRecord[]): Write[] {
     const { collections } = this.#context.deps;
     const id = idOf(target.project, target.name);
+    const kept = new Set(snapshots.map(({ name }) => name));
     const gone = this.#context
       .snapshotsOf(target.project, target.name)
+      .filter(({ value }) => !kept.has(value.name))
       .flatMap(({ value }) => [
         collections.snapshots.remove(`${id}/${value.name}`),
         collections.metadata.remove(`${id}/${value.name}`),
@@ -112,7 +114,6 @@ export class CopyRefresh {
         pool: target.pool,
       }),
     );
-    const kept = new Set(made.map(({ key }) => key));
-    return [...gone.filter(({ key }) => !kept.has(key)), ...made];
+    return [...gone, ...made];
   }
 }

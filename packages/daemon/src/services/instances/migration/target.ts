@@ -183,7 +183,7 @@ export class MigrationTarget {
         return this.#migrations.receiver.receive({ landing, delivery, channel, signal: operation.signal, count });
       });
       const all = delivery.offered.flatMap(({ name }) => [...kept, ...added].find((one) => one.name === name) ?? []);
-      return { snapshots: all, writes: added.flatMap((snapshot) => this.#snapshotWrites(snapshot, arrived)) };
+      return { snapshots: all, writes: added.map((snapshot) => this.#metadataWrite(snapshot, arrived)) };
     });
     this.#context.lifecycle('instance-updated', existing, work.by);
   }
@@ -220,9 +220,14 @@ export class MigrationTarget {
   }
 
   #snapshotWrites(snapshot: InstanceSnapshotRecord, arrived: Arrived): Write[] {
-    const { snapshots, metadata } = this.#context.deps.collections;
+    const { snapshots } = this.#context.deps.collections;
     const id = `${idOf(snapshot.project, snapshot.instance)}/${snapshot.name}`;
-    return [snapshots.put(id, snapshot), metadata.put(id, metadataOf(arrived.get(snapshot.name)))];
+    return [snapshots.put(id, snapshot), this.#metadataWrite(snapshot, arrived)];
+  }
+
+  #metadataWrite({ project, instance, name }: InstanceSnapshotRecord, arrived: Arrived): Write {
+    const { metadata } = this.#context.deps.collections;
+    return metadata.put(`${idOf(project, instance)}/${name}`, metadataOf(arrived.get(name)));
   }
 }
 
