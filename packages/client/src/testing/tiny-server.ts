@@ -29,7 +29,7 @@ export interface RawReply {
 /** An http server on a unix socket that answers by `METHOD /path`, and remembers what it was asked. */
 export class TinyServer implements AsyncDisposable {
   readonly requests: Got[] = [];
-  readonly replies: Map<string, Reply | ((got: Got) => Reply)> = new Map();
+  readonly replies: Map<string, Reply | ((got: Got) => Reply | Promise<Reply>)> = new Map();
   readonly server: Server;
   readonly socket: string;
   readonly #folder: string;
@@ -66,7 +66,7 @@ export class TinyServer implements AsyncDisposable {
   }
 
   /** `key` is the method and the path with query. */
-  reply(key: string, reply: Reply | ((got: Got) => Reply)): void {
+  reply(key: string, reply: Reply | ((got: Got) => Reply | Promise<Reply>)): void {
     this.replies.set(key, reply);
   }
 
@@ -90,7 +90,7 @@ export class TinyServer implements AsyncDisposable {
     const got = { method, url, headers, text, json: parse(text) };
     this.requests.push(got);
     const found = this.replies.get(`${method} ${url}`);
-    const reply = typeof found === 'function' ? found(got) : (found ?? error(404, 'Not found'));
+    const reply = typeof found === 'function' ? await found(got) : (found ?? error(404, 'Not found'));
     if ('status' in reply) {
       response.writeHead(reply.status, reply.headers).end(reply.body);
       return;
