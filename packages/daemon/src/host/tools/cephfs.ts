@@ -1,3 +1,4 @@
+import { constants } from 'node:fs';
 import { access, readFile } from 'node:fs/promises';
 import { errors } from '../../core/errors.ts';
 import { answerOf } from '../reach.ts';
@@ -35,10 +36,14 @@ export function mountCommand(client: CephfsClient, mount: CephfsMount, target: s
 export async function cephfsClient(): Promise<{ readonly client: CephfsClient } | { readonly reason: string }> {
   await run('modprobe', ['-q', 'ceph'], { ok: [0, 1, 255] }).catch(() => undefined); // built in, or no modules at all
   const fileSystems = await readFile('/proc/filesystems', 'utf8').catch(() => '');
-  if (/\tceph$/m.test(fileSystems) && (await exists('/sbin/mount.ceph'))) return { client: 'kernel' };
-  if (!(await exists('/usr/bin/ceph-fuse')))
+  if (/\tceph$/m.test(fileSystems) && (await runs('/sbin/mount.ceph'))) return { client: 'kernel' };
+  if (!(await runs('/usr/bin/ceph-fuse')))
     return { reason: 'the kernel has no ceph or the tools are not installed (ceph-common), and there is no ceph-fuse' };
-  return (await exists('/dev/fuse')) ? { client: 'fuse' } : { reason: 'the kernel has neither ceph nor fuse' };
+  const fuse = await access('/dev/fuse').then(
+    () => true,
+    () => false,
+  );
+  return fuse ? { client: 'fuse' } : { reason: 'the kernel has neither ceph nor fuse' };
 }
 
 /** @throws not-found when the folder or the file system is not there, unavailable when the cluster does not answer. */
@@ -99,8 +104,8 @@ async function attribute(path: string, name: string): Promise<number | undefined
   return code === 0 && stdout !== '' ? Number(stdout) : undefined;
 }
 
-function exists(path: string): Promise<boolean> {
-  return access(path).then(
+function runs(program: string): Promise<boolean> {
+  return access(program, constants.X_OK).then(
     () => true,
     () => false,
   );

@@ -1,3 +1,4 @@
+import { constants } from 'node:fs';
 import { access, mkdir, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sleep } from '../../core/retry.ts';
@@ -24,7 +25,8 @@ export async function findMapper(folder: string): Promise<RbdMapper | { readonly
   await run('modprobe', ['-q', 'rbd'], { ok: [0, 1, 255] }).catch(() => undefined); // built in, or no modules at all
   if (await exists('/sys/bus/rbd')) return new DeviceMapper('krbd');
   await run('modprobe', ['-q', 'nbd'], { ok: [0, 1, 255] }).catch(() => undefined);
-  if ((await exists('/sys/module/nbd')) && (await exists('/usr/bin/rbd-nbd'))) return new DeviceMapper('nbd');
+  if ((await exists('/sys/module/nbd')) && (await exists('/usr/bin/rbd-nbd', constants.X_OK)))
+    return new DeviceMapper('nbd');
   if (!(await exists('/dev/fuse'))) return { reason: 'the kernel has none of rbd, nbd and fuse' };
   if (!(await hasStorageDaemon()))
     return {
@@ -200,8 +202,8 @@ async function loopOver(file: string): Promise<string | undefined> {
   return undefined;
 }
 
-function exists(path: string): Promise<boolean> {
-  return access(path).then(
+function exists(path: string, mode = constants.F_OK): Promise<boolean> {
+  return access(path, mode).then(
     () => true,
     () => false,
   );

@@ -135,13 +135,6 @@ export class RbdImages {
     }
   }
 
-  /** A snapshot nobody sees, for a copy to stand on; goes with the last clone of it. */
-  async freeze(image: string): Promise<string> {
-    const name = zombieSnapshot(this.#newId());
-    await this.snapshot(image, name);
-    return name;
-  }
-
   /** Removes a frozen state that no clone stands on. */
   async thaw(image: string, frozen: string): Promise<void> {
     await this.#dropSnapshot(image, frozen);

@@ -31,6 +31,7 @@ import {
   snapshotName,
   userSnapshot,
   VIEW,
+  zombieSnapshot,
 } from './names.ts';
 
 /** A restore under way, so that one that is cut off is finished later. */
@@ -40,6 +41,14 @@ interface RestoreJournal {
 }
 
 const JOURNAL = 'restore-';
+
+/** A snapshot a copy made for itself. */
+interface Frozen {
+  readonly image: string;
+  readonly snapshot: string;
+}
+
+const FROZEN = 'frozen-';
 
 /** Every volume is an RBD image; instance roots lie in `rootfs/` of theirs. */
 export class CephVolumes implements Volumes {
@@ -109,12 +118,7 @@ export class CephVolumes implements Volumes {
           throw errors.notFound('Storage volume snapshot not found');
         if (known !== undefined) return this.#copyFrozen({ image: from, snapshot: known }, to, source, options);
         await this.#sync(source);
-        const frozen = await images.freeze(from);
-        try {
-          await this.#copyFrozen({ image: from, snapshot: frozen }, to, source, options);
-        } finally {
-          await images.thaw(from, frozen);
-        }
+        await this.#withFrozen(from, (snapshot) => this.#copyFrozen({ image: from, snapshot }, to, source, options));
       },
       shared,
     );
@@ -248,12 +252,16 @@ export class CephVolumes implements Volumes {
   /** Removes what was half made, finishes restores that were cut off. Other volumes stay mounted: guests may use them. */
   async recover(): Promise<void> {
     const { images, staging, path } = this.#pool;
+    const leftover: (Frozen & { readonly file: string })[] = [];
     for (const name of await readdir(staging)) {
       const file = join(staging, name);
       if (name.startsWith(JOURNAL) && !name.endsWith('.new')) {
         const { volume, snapshot }: RestoreJournal = JSON.parse(await readFile(file, 'utf8'));
         this.#torn.set(volumeKey(volume), { journal: file, snapshot });
         await this.#exclusive([volume], () => this.#mend(volume));
+      } else if (name.startsWith(FROZEN) && !name.endsWith('.new')) {
+        const { image, snapshot }: Frozen = JSON.parse(await readFile(file, 'utf8'));
+        leftover.push({ file, image, snapshot });
       } else {
         await unmountTree(file);
         await rm(file, { recursive: true, force: true });
@@ -271,6 +279,27 @@ export class CephVolumes implements Volumes {
       if (!image.startsWith(SCRATCH) && !image.startsWith(VIEW)) continue;
       await this.mounter.unmap(image);
       await images.remove(image);
+    }
+    // Once the half-made clones are gone.
+    for (const { file, image, snapshot } of leftover) {
+      await images.thaw(image, snapshot);
+      await rm(file);
+    }
+  }
+
+  /** Calls `use` with a snapshot of the present state; it stays as long as a clone stands on it. */
+  async #withFrozen(image: string, use: (snapshot: string) => Promise<void>): Promise<void> {
+    const { images, staging, newId } = this.#pool;
+    const snapshot = zombieSnapshot(newId());
+    const note = join(staging, `${FROZEN}${newId()}`);
+    const entry: Frozen = { image, snapshot };
+    await writeFileAtomic(note, JSON.stringify(entry));
+    await images.snapshot(image, snapshot);
+    try {
+      await use(snapshot);
+    } finally {
+      await images.thaw(image, snapshot);
+      await rm(note);
     }
   }
 
