@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { command } from '@keelson/testkit';
+import { command, until } from '@keelson/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { StoragePool, VolumeRef } from '../../packages/daemon/src/drivers/storage/contract.ts';
 import { driverNamed } from './drivers.ts';
@@ -149,14 +149,57 @@ describe('subvolumes that a guest made inside its root', () => {
     await pool.volumes.delete(evil);
   });
 
+  it('are deleted with the root of a dir pool on btrfs too', async () => {
+    const home: VolumeRef = { type: 'custom', name: 'home', contentType: 'filesystem' };
+    await other.volumes.create(home, {});
+    const source = join(await other.volumes.mount(home), 'folder');
+    mkdirSync(source);
+    const driver = driverNamed('dir');
+    const asked = { name: 'd', config: { source }, path: join(folder, 'storage-pools/d'), loopFile: '' };
+    const dir = driver.open({ ...asked, config: await driver.prepare(asked) });
+    await dir.mount();
+    await dir.roots.createFilled(root('c'), { ...options, nesting: true });
+    const at = (await dir.roots.mount(root('c'), { ...options, nesting: true })).path;
+    for (const name of ['a', 'a/b']) await command('btrfs', ['subvolume', 'create', join(at, name)]);
+    await command('btrfs', ['subvolume', 'snapshot', '-r', join(at, 'a'), join(at, 'kept')]);
+    await dir.volumes.delete(root('c'));
+    await dir.unmount();
+    await dir.mount();
+    await dir.recover([]);
+    await until('the trash to be empty', () => readdirSync(join(source, 'trash')).length === 0);
+    await dir.unmount();
+    expect((await subvolumes(other)).filter((found) => found.includes('folder'))).toEqual([]);
+    await dir.destroy();
+    await other.volumes.delete(home);
+  });
+
+  it('are there whole or not at all when the daemon was killed', async () => {
+    const custom: VolumeRef = { type: 'custom', name: 'w', contentType: 'filesystem' };
+    await pool.volumes.create(custom, {});
+    await pool.snapshots.create(custom, 's1', { running: false });
+    await pool.snapshots.create(custom, 's2', { running: false });
+    const note = (head: string, name: string) =>
+      writeFileSync(
+        join(pool.spec.path, `staging/${name}.publish`),
+        JSON.stringify({ volume: custom, head, snapshots: [name] }),
+      );
+    const { stdout } = await command('btrfs', ['subvolume', 'show', join(pool.spec.path, 'custom/w')]);
+    const present = /UUID:\s+(\S+)/.exec(stdout)?.[1]?.replaceAll('-', '') ?? '';
+    note('0'.repeat(32), 's1'); // what should have become the volume never did
+    note(present, 's2'); // it did, and the end of the daemon came after
+    writeFileSync(join(pool.spec.path, 'staging/cut.publish'), '{"volume":');
+    await reopen();
+    expect(await pool.snapshots.list(custom)).toEqual(['s2']);
+    expect(readdirSync(join(pool.spec.path, 'staging'))).toEqual([]);
+    await pool.volumes.delete(custom);
+  });
+
   it('are deleted with it', async () => {
     await pool.snapshots.delete(root('c'), 's1');
     for (const name of ['c', 'copy']) await pool.volumes.delete(root(name));
     await reopen();
-    await pool.unmount();
-    await reopen();
+    await until('the trash to be empty', () => readdirSync(join(pool.spec.path, 'trash')).length === 0);
     expect(await subvolumes(pool)).toEqual([]);
-    expect(readdirSync(join(pool.spec.path, 'trash'))).toEqual([]);
   });
 });
 

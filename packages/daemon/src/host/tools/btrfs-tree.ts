@@ -1,4 +1,5 @@
 import { close, constants } from 'node:fs';
+import { stat } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { errors } from '../../core/errors.ts';
@@ -104,6 +105,19 @@ export async function deleteSubvolume(path: string): Promise<void> {
   await withFolder(dirname(path), async (fd) => {
     const id = await withFolder(path, subvolumeId);
     await destroy(fd, id);
+  });
+}
+
+/** Deletes the subvolumes below a folder of btrfs that nobody else may change, whether it is one itself or not. */
+export async function deleteSubvolumesBelow(folder: string): Promise<void> {
+  const { ino } = await stat(folder);
+  await withFolder(folder, async (fd) => {
+    const own = await folderPath(fd, await subvolumeId(fd), BigInt(ino));
+    for (const child of await childrenOf(fd)) {
+      if (!child.path.startsWith(own)) continue;
+      await withInside(fd, child.path.slice(own.length), unlock);
+      for (const id of [...(await descendants(fd, child.id)), child.id]) await destroy(fd, id);
+    }
   });
 }
 

@@ -5,6 +5,7 @@ import { KeyedQueue } from '../../../core/keyed-queue.ts';
 import type { Log } from '../../../core/log.ts';
 import { pathExists, removeTree } from '../../../host/files.ts';
 import type { UserNamespaces } from '../../../host/idmap.ts';
+import { deleteSubvolumesBelow } from '../../../host/tools/btrfs-tree.ts';
 import { cloneMount, isMountPoint, unmountAll, unmountTree } from '../../../host/mounts.ts';
 import type { PoolRecovery, PoolSpec, Quota, Roots, Snapshots, StoragePool, VolumeRef, Volumes } from '../contract.ts';
 import { FolderRecovery, OWN_NOTES } from '../common/recovery.ts';
@@ -27,6 +28,7 @@ export interface DirHost {
   readonly log: Log;
 }
 
+const BTRFS_MAGIC = 0x9123683e;
 const OWN_FOLDERS = ['layers', 'staging', 'trash', OWN_NOTES];
 
 /** A pool that is a folder of any file system. A `source` elsewhere is bind-mounted at the pool's path. */
@@ -45,10 +47,6 @@ export class DirPool implements StoragePool {
     const path = spec.path;
     const staging = join(path, 'staging');
     const { newId, log } = host;
-    const purge = async (target: string) => {
-      await unmountTree(target);
-      await removeTree(target);
-    };
     const trash = new Trash({ folder: join(path, 'trash'), newId, log, purge });
     const layers = new Layers({ folder: join(path, 'layers'), newId, trash });
     const imageRoot = (fingerprint: string) => join(path, 'images', fingerprint, 'rootfs');
@@ -142,6 +140,18 @@ export class DirPool implements StoragePool {
 
 async function unmountTreeBelow(path: string): Promise<void> {
   for (const name of await readdir(path).catch(() => [])) await unmountTree(join(path, name));
+}
+
+/** Removes a tree that nobody uses any more. On btrfs a guest may have made subvolumes in it, which look like other mounts. */
+async function purge(path: string): Promise<void> {
+  await unmountTree(path);
+  try {
+    await removeTree(path);
+  } catch (error) {
+    if ((await statfs(path)).type !== BTRFS_MAGIC) throw error;
+    await deleteSubvolumesBelow(path);
+    await removeTree(path);
+  }
 }
 
 /** Sends each volume to the part of the pool that keeps its type. */
