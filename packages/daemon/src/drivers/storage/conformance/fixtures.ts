@@ -29,6 +29,8 @@ export interface ConformanceTarget {
   readonly volumeConfig?: Readonly<Record<string, string>>;
   /** `newest`: a snapshot with later ones is not restored while they are there. Default `any`. */
   readonly restores?: 'any' | 'newest';
+  /** Snapshots that are many for this driver; default 40. */
+  readonly many?: number;
 }
 
 export const RANGE: IdRange = { base: 1_000_000, size: 65_536 };

@@ -103,13 +103,14 @@ export function describeRootSnapshots(world: ConformanceWorld): void {
 
     it('may be many', { timeout: 900_000 }, async () => {
       const many = container('many');
+      const { many: count = 40 } = world.target;
       await world.pool.roots.createFromImage(many, image, options());
-      for (let number = 0; number < 40; number++) {
+      for (let number = 0; number < count; number++) {
         await write(many, 'count', String(number));
         await world.pool.snapshots.create(many, `s${number}`, { running: false });
       }
       expect(await read(many, 'etc/hostname')).toBe('image');
-      for (let number = 8; number < 40 && world.target.restores === 'newest'; number++)
+      for (let number = 8; number < count && world.target.restores === 'newest'; number++)
         await world.pool.snapshots.delete(many, `s${number}`);
       await world.pool.snapshots.restore(many, 's7');
       expect(await read(many, 'count')).toBe('7');
