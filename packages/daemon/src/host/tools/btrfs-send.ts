@@ -1,5 +1,4 @@
 import { PassThrough, type Readable } from 'node:stream';
-import { finished } from 'node:stream/promises';
 import { runStream } from '../run-stream.ts';
 import { ioctl } from '../syscalls.ts';
 import { ioBoth, ioRead, withFolder } from './btrfs-ioctl.ts';
@@ -60,7 +59,7 @@ export function sendSubvolume(
   const copy = async (from: Readable) => {
     for await (const chunk of from as AsyncIterable<Buffer>) {
       options.onBytes(chunk.length);
-      if (!output.write(chunk)) await Promise.race([drained(output), finished(output, { readable: false })]);
+      if (!output.write(chunk)) await drained(output);
     }
   };
   const ended = runStream('btrfs', ['-q', 'send', ...parent, '--', path], { signal, timeout: DAY, stdout: copy }).then(
@@ -70,10 +69,15 @@ export function sendSubvolume(
   return { output, ended };
 }
 
+/** Resolves when the stream takes more, or none any more. */
 function drained(output: PassThrough): Promise<void> {
   return new Promise((resolve) => {
-    output.once('drain', resolve);
-    output.once('close', resolve);
+    const done = () => {
+      output.off('drain', done).off('close', done);
+      resolve();
+    };
+    if (output.destroyed) resolve();
+    else output.on('drain', done).on('close', done);
   });
 }
 
