@@ -1,7 +1,16 @@
-import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import type { Instance, InstanceSnapshot, RecoverPoolPost, RecoverResult, StorageVolume } from '@keelson/api';
-import { command, until } from '@keelson/testkit';
+import { command, tinyImage, until } from '@keelson/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { InstanceWorld } from '../instances/world.ts';
 import { manifestOf } from './manifest.ts';
@@ -78,7 +87,9 @@ describe('recovery of lost records', () => {
     await world.daemon.start();
   };
 
-  it('brings instances, snapshots and volumes of a dir and a btrfs pool back, as they were', async () => {
+  it('brings instances, snapshots and volumes of a dir and a btrfs pool back, as they were', {
+    timeout: 180_000,
+  }, async () => {
     for (const pool of ['p', 'b']) {
       const name = `i-${pool}`;
       await world.ok('init', 'tiny', name, '-s', pool, '-c', 'user.note=one', '-c', 'security.nesting=false');
@@ -187,5 +198,76 @@ describe('recovery of lost records', () => {
       );
       await until('the notes to go', async () => readdirSync(at(pool, '.keelson/custom')).length === 0);
     }
+  });
+
+  it('believes no name and no description that cannot be right', { timeout: 120_000 }, async () => {
+    await world.daemon.run('POST', '/1.0/projects', { name: 'tenant', config: { 'features.profiles': 'false' } });
+    const { metadata, rootfs } = await tinyImage();
+    await world.ok('image', 'import', metadata, rootfs, '--alias', 'tiny'); // images are lost with the records
+    for (const name of ['honest', 'victim']) await world.ok('init', 'tiny', name, '-s', 'p');
+    for (const name of ['honest', 'victim'])
+      await until(`the description of ${name}`, async () => told('p', name) !== '');
+    const description = told('p', 'honest');
+    const plant = (name: string, text: string | undefined, link = false): void => {
+      const folder = at('p', 'containers', name);
+      mkdirSync(join(folder, 'rootfs'), { recursive: true });
+      const path = join(folder, 'backup.yaml');
+      if (link) symlinkSync('/etc/shadow', path);
+      else if (text !== undefined) writeFileSync(path, text);
+    };
+    const called = (name: string, project = 'default'): string =>
+      description.replace('name: honest\n', `name: ${name}\n`).replace('project: default', `project: ${project}`);
+    plant('tenant_forged', called('forged', 'default')); // says it belongs to another project
+    plant('forged', called('victim')); // says it is another instance
+    plant('default_twice', called('twice'));
+    plant('linked', undefined, true);
+    plant('without', undefined);
+    plant('huge', `${called('huge')}# ${'x'.repeat(5 * 1024 ** 2)}`);
+    plant('alias', `a: &a [x]\nb: [${'*a, '.repeat(500)}]\n`);
+    plant('not a name', called('not a name'));
+    plant('privileged', called('privileged').replace('config:', 'config:\n    no.such.key: "1"'));
+    plant('dotdot', called('dotdot').replace('profiles:', 'snapshots:\n  - name: "../../victim"\nprofiles:'));
+    symlinkSync('/etc', at('p', 'containers', 'away'));
+    for (const name of ['noproject', 'a b_volume', '.._x']) mkdirSync(at('p', 'custom', name));
+    await world.daemon.kill();
+    rmSync(join(world.daemon.stateDir, 'database'), { recursive: true });
+    await world.daemon.start();
+    await world.daemon.run('POST', '/1.0/projects', { name: 'tenant', config: { 'features.profiles': 'false' } });
+    await command('ip', ['link', 'delete', world.bridge]);
+    await world.makeNetwork();
+
+    const pools = [{ name: 'p', driver: 'dir' }];
+    const found = await recover('validate', pools);
+    expect(found.UnknownVolumes.map(({ name }) => name).sort()).toEqual(['dotdot', 'honest', 'privileged', 'victim']);
+    const named = (name: string) => found.Problems.filter((one) => one.includes(`"${name}"`));
+    for (const name of [
+      'tenant_forged',
+      'forged',
+      'default_twice',
+      'linked',
+      'without',
+      'huge',
+      'alias',
+      'not a name',
+      'noproject',
+      'a b_volume',
+      '.._x',
+    ])
+      expect(named(name), name).toHaveLength(1);
+    expect(JSON.stringify(found)).not.toContain('root:');
+    const done = await recover('import', pools);
+    expect(done.UnknownVolumes.map(({ name }) => name).sort()).toEqual(['dotdot', 'honest', 'victim']);
+    expect(done.Problems).toContainEqual(
+      'Instance "privileged" in project "default" on pool "p" cannot be recovered: Unknown configuration key: no.such.key',
+    );
+    const all = await world.daemon.request<string[]>('GET', '/1.0/instances?all-projects=true');
+    expect(all.body.metadata.sort()).toEqual([
+      '/1.0/instances/dotdot',
+      '/1.0/instances/honest',
+      '/1.0/instances/victim',
+    ]);
+    expect((await world.daemon.request('GET', '/1.0/instances/dotdot/snapshots')).body.metadata).toEqual([]);
+    await world.ok('start', 'honest');
+    expect(existsSync(at('p', 'containers', 'linked', 'backup.yaml'))).toBe(true);
   });
 });

@@ -95,7 +95,7 @@ export const extensions = {
   storage_api_remote_volume_handling: yes('Volumes copy and move between servers.'),
   nvidia_runtime: no('NVIDIA libraries in containers.'),
   container_mount_propagation: yes('propagation of disk devices.'),
-  container_backup: yes('Backups of instances; an import leaves their snapshots out.'),
+  container_backup: yes('Backups of instances.'),
   devlxd_images: no('Images through the guest API.'),
   container_local_cross_pool_handling: yes('Copies between pools of one server.'),
   proxy_unix: no('Proxies of unix sockets.'),

@@ -90,10 +90,19 @@ export const snapshotCommands: readonly Command[] = [
     path: ['export'],
     summary: 'Back an instance up into a file',
     args: [instance, { name: 'file', summary: 'where to' }],
-    options: [{ name: 'instance-only', summary: 'without snapshots' }],
+    options: [
+      { name: 'instance-only', summary: 'without snapshots' },
+      { name: 'optimized-storage', summary: "in the driver's own format, for a pool of the same kind" },
+      { name: 'compression', value: 'algorithm', summary: 'gzip, zstd, xz, … or none' },
+    ],
     run: async (context, parsed) => {
       const found = await find(context, parsed.arg('instance'));
-      const make = { instance_only: parsed.flag('instance-only') };
+      const compression = parsed.value('compression');
+      const make = {
+        instance_only: parsed.flag('instance-only'),
+        optimized_storage: parsed.flag('optimized-storage'),
+        ...(compression === undefined ? {} : { compression_algorithm: compression }),
+      };
       await saveBackup(context, found, parsed.arg('file'), (name) =>
         found.backups.create({ name, ...make }, { signal: context.signal }),
       );

@@ -1,15 +1,17 @@
 import { createReadStream, createWriteStream } from 'node:fs';
-import { chmod, chown, lstat, mkdir, mkdtemp, open, rename, rm, rmdir, stat } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { chown, mkdir, mkdtemp, open, rename, rm, rmdir, stat } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import { PassThrough, type Readable, Transform, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { pack } from 'tar-stream';
 import { errors } from '../../core/errors.ts';
 import { CommandError } from '../run.ts';
+import { copyTree } from '../files.ts';
 import { runStream } from '../run-stream.ts';
 import { catTar, compressCommand, extractTar, listTar, packCommand, packTar, type TarFile } from '../tools/tar.ts';
 import { digHoles } from '../tools/fallocate.ts';
-import { displayName, parseTarLine } from './entries.ts';
+import { BackupCheck, INDEX } from './backup-check.ts';
+import { displayName } from './entries.ts';
 import { formatOfFile, type TarCompression } from './format.ts';
 import { parallelGzip } from './parallel-gzip.ts';
 
@@ -32,13 +34,6 @@ export interface VolumeArchivePart {
 const END_LENGTH = 1024;
 const MIB = 1024 ** 2;
 const DAY = 24 * 3_600_000;
-const MAX_ENTRIES = 2_000_000;
-const INDEX = 'backup/index.yaml';
-/** Folders that everything else of a backup stands in. */
-const FRAME =
-  /^backup(\/(container(\/rootfs|\/templates)?|volume|(volume-)?snapshots|snapshots\/[^/]+\/(rootfs|templates)))?$/;
-/** null, zero, full, random, urandom, the terminals, fuse, tun; and 0,0, with which overlays hide files. */
-const DEVICE = /^character (?:0,0|1,(?:3|5|7|8|9)|4,\d+|5,(?:0|1|2)|1[34]\d,\d+|10,200|10,229)$/;
 const codecs: readonly TarCompression[] = ['gzip', 'bzip2', 'lzma', 'xz', 'zstd'];
 
 export interface ArchiveContent {
@@ -253,8 +248,8 @@ export class ReceivedBackup implements AsyncDisposable {
         ...(signal === undefined ? {} : { signal }),
       }),
     );
-    await this.#reading(member, this.#restoreRoot(member, target));
     await this.#digHoles(member, target, signal);
+    await this.#reading(member, this.#restoreRoot(member, target));
   }
 
   /** LXD's tarballs do not tell holes: long runs of zeros become some. */
@@ -264,16 +259,15 @@ export class ReceivedBackup implements AsyncDisposable {
     }
   }
 
-  /** The member itself falls away with its name: its owner and mode become those of `target`. */
+  /** The member itself falls away with its name: what it has becomes that of `target`. */
   async #restoreRoot(member: string, target: string): Promise<void> {
     const folder = await mkdtemp(join(this.#folder, 'root-'));
     try {
-      const args = ['--extract', '--file', this.#tar.path, '--force-local', '--numeric-owner', '--same-owner'];
-      const only = ['--same-permissions', '--no-recursion', '--no-wildcards', '--occurrence=1', '--directory', folder];
-      await runStream('tar', [...args, ...only, '--', member]);
-      const { mode, uid, gid } = await lstat(join(folder, member));
-      await chown(target, uid, gid);
-      await chmod(target, mode & 0o7777);
+      const acls = this.#acls === 'text' ? ['--acls'] : ['--xattrs-include=system.posix_acl_*'];
+      const args = ['--extract', '--file', this.#tar.path, '--force-local', '--numeric-owner', '--same-owner', ...acls];
+      const only = ['--xattrs', '--xattrs-include=user.*', '--same-permissions', '--no-recursion', '--no-wildcards'];
+      await runStream('tar', [...args, ...only, '--occurrence=1', '--directory', folder, '--', member]);
+      await copyTree(join(folder, member), target);
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
@@ -322,6 +316,7 @@ export class ReceivedBackup implements AsyncDisposable {
     await using file = await open(target, 'r+');
     await file.truncate(0);
     await this.#reading(member, catTar(this.#tar, [member], file.createWriteStream({ autoClose: false, start: 0 })));
+    await digHoles(dirname(target), basename(target));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -337,59 +332,6 @@ export class ReceivedBackup implements AsyncDisposable {
       throw error;
     }
   }
-}
-
-/** Refuses what could leave its folder when it is extracted. */
-class BackupCheck {
-  hasIndex = false;
-  whiteouts = false;
-  textAcls = false;
-  /** Files that are worth looking for holes in. */
-  readonly large: string[] = [];
-  /** Files at the top of the backup and beside its volumes, as extraction names them. */
-  readonly files = new Set<string>();
-  readonly #links = new Set<string>();
-  #entries = 0;
-
-  add(line: string): void {
-    const entry = parseTarLine(line);
-    if (entry === undefined) throw errors.badRequest('The backup holds an entry of an unknown kind');
-    if (line[10] === '+') this.textAcls = true;
-    const name = entry.name.replace(/^\.\//, '').replace(/\/+$/, '');
-    const parts = name.split('/');
-    const volume = volumeOf(parts);
-    const refuse = (why: string): never => {
-      throw errors.badRequest(`Backup entry "${displayName(entry.name).slice(0, 200)}" ${why}`);
-    };
-    if (++this.#entries > MAX_ENTRIES) refuse('is one too many');
-    if (parts[0] !== 'backup' || parts.includes('..') || parts.includes('')) refuse('is outside the backup');
-    for (let end = parts.length - 1; end > 0; end--) {
-      if (this.#links.has(parts.slice(0, end).join('/'))) refuse('lies behind a link');
-    }
-    if (entry.type === 'symlink') {
-      if (parts.length <= volume.length || FRAME.test(name)) refuse('must be a folder or a file');
-      this.#links.add(name);
-    } else this.#links.delete(name);
-    if (FRAME.test(name) && entry.type !== 'directory') refuse('must be a folder');
-    if (entry.type === 'hardlink') {
-      const target = (entry.link ?? '').replace(/^\.\//, '').split('/');
-      if (target.includes('..') || !volume.every((part, at) => target[at] === part)) refuse('links outside its volume');
-    }
-    if (entry.device === '0,0') this.whiteouts = true;
-    if ((entry.type === 'character' || entry.type === 'block') && !DEVICE.test(`${entry.type} ${entry.device ?? ''}`))
-      refuse(`is a device (${entry.device ?? ''}) that a backup may not bring`);
-    if (entry.type === 'file' && parts.length <= 3) this.files.add(name);
-    else if (entry.type === 'file' && entry.size >= MIB) this.large.push(name);
-    if (name === INDEX) {
-      if (entry.type !== 'file' || entry.size > MIB) refuse('is not a small file');
-      this.hasIndex = true;
-    }
-  }
-}
-
-/** The part of a member's path that names its volume or snapshot: `backup/container`, `backup/snapshots/<name>`. */
-function volumeOf(parts: readonly string[]): readonly string[] {
-  return parts.slice(0, parts[1] === 'snapshots' || parts[1] === 'volume-snapshots' ? 3 : 2);
 }
 
 /** Passes bytes on and tells their number, at most a few times a second. */

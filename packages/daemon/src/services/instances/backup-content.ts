@@ -2,10 +2,11 @@ import { toYaml } from '../../core/yaml.ts';
 import { stringify } from 'yaml';
 import type { UndoStack } from '../../core/undo-stack.ts';
 import type { InstanceBackupRecord, InstanceRecord, InstanceSnapshotRecord } from '../../state/records/instance.ts';
+import { NATIVE_HEADER } from '../storage/native-backup.ts';
 import type { BackupPart } from './backup-archives.ts';
 import { type InstanceContext, idOf } from './context.ts';
 import { backupConfig, type BackupParts, backupTexts } from './plan/backup-index.ts';
-import type { NativeBackup, RootVolume } from './ports.ts';
+import type { RootVolume } from './ports.ts';
 import { renderInstance, renderSnapshot } from './render.ts';
 
 export interface BackupContent {
@@ -106,25 +107,21 @@ export class BackupContents {
   ): Promise<BackupContent | undefined> {
     const described = describeInstance(this.#context, record, snapshots);
     // LXD reads the instance's own description out of the volume that arrives.
-    const files = new Map([...filesBesideRoot(this.#context, record), ['backup.yaml', backupTexts(described).backup]]);
-    const native: NativeBackup | undefined = await this.#context.deps.storage.nativeBackup(root, {
+    const beside = new Map([...filesBesideRoot(this.#context, record), ['backup.yaml', backupTexts(described).backup]]);
+    const member = (snapshot: string | undefined): string =>
+      snapshot === undefined ? 'backup/container' : `backup/snapshots/${snapshot}`;
+    const native = await this.#context.deps.storage.nativeBackup(root, {
       snapshots: snapshots.map(({ name }) => name),
       running: this.#context.isRunning(record),
-      files,
+      beside,
+      member,
     });
     if (native === undefined) return undefined;
     mounts.add(() => native[Symbol.asyncDispose]());
-    const member = (snapshot: string | undefined): string =>
-      snapshot === undefined ? 'backup/container.bin' : `backup/snapshots/${snapshot}.bin`;
-    const parts: BackupPart[] = native.parts.map(({ snapshot, open }) => ({
-      name: member(snapshot),
-      source: '',
-      block: false,
-      open,
-    }));
+    const parts = native.parts.map((part): BackupPart => ({ ...part, source: '', block: false }));
     return {
       index: backupTexts({ ...described, optimized: true }).index,
-      parts: [file('backup/optimized_header.yaml', native.header), ...parts],
+      parts: [file(NATIVE_HEADER, native.header), ...parts],
     };
   }
 

@@ -1,4 +1,3 @@
-import { parse } from 'yaml';
 import { errors } from '../../core/errors.ts';
 import type { InstanceMetadataRecord } from '../../state/records/instance-metadata.ts';
 import type { InstanceRecord, InstanceSnapshotRecord } from '../../state/records/instance.ts';
@@ -7,12 +6,14 @@ import type { OperationContext, StartedOperation } from '../operations/contract.
 import type { IncomingBackup } from './backup-archives.ts';
 import { type By, type InstanceContext, idOf, NEVER_USED, NO_EXPIRY } from './context.ts';
 import type { InstanceCreator } from './creator.ts';
+import { NATIVE_HEADER } from '../storage/native-backup.ts';
 import { type Draft, draftInstance, prefixed } from './draft.ts';
+import { gatherMetadata } from './gather-metadata.ts';
 import type { DescribedSnapshot, DescribedState } from './plan/backup-config.ts';
 import { type BackupIndex, parseBackupIndex } from './plan/backup-index.ts';
 import { expandDevices, isRootDisk } from './plan/expand.ts';
 import { checkInstanceName, checkSnapshotName } from './plan/names.ts';
-import { templateEntries } from './plan/templates.ts';
+import { shiftOf } from './plan/shift.ts';
 import type { RootState } from './ports.ts';
 import { progressOf } from './progress.ts';
 
@@ -92,6 +93,15 @@ export class BackupImport {
           ? this.#fill(work, made, snapshots, signal)
           : this.#receive(work, made, snapshots, operation),
     });
+    if (index.optimized !== undefined) await this.#metadataOfRoot(draft);
+  }
+
+  /** In a driver's own format the image's metadata lie beside the root, not in the tarball. */
+  async #metadataOfRoot({ record }: Draft): Promise<void> {
+    const { storage, collections, ledger } = this.#context.deps;
+    const root = this.#context.rootVolume(record);
+    const metadata = await gatherMetadata((name) => storage.readBeside(root, name));
+    await ledger.transact([], [collections.metadata.put(idOf(record.project, record.name), metadata)]);
   }
 
   async #draft(work: Work): Promise<Draft> {
@@ -196,16 +206,13 @@ export class BackupImport {
     snapshots: readonly { readonly record: InstanceSnapshotRecord }[],
     operation: OperationContext,
   ): Promise<void> {
-    const parts = snapshots.map(({ record: snapshot }) => ({
-      snapshot,
-      open: () => incoming.open(`backup/snapshots/${snapshot.name}.bin`),
-    }));
-    const last = { open: () => incoming.open(`${ROOT}.bin`) };
-    await this.#context.deps.storage.createFromNative(this.#context.rootVolume(record), [...parts, last], {
-      backend: index.backend,
-      size,
-      ...progressOf(operation),
-    });
+    const header = await incoming.text(NATIVE_HEADER);
+    const made = snapshots.map(({ record: snapshot }) => snapshot);
+    await this.#context.deps.storage.createFromNative(
+      this.#context.rootVolume(record),
+      { snapshots: made, header, backend: index.backend, open: (member) => incoming.open(member) },
+      { size, shift: shiftOf(index, index.snapshotNames), ...progressOf(operation) },
+    );
   }
 
   #checkProfiles(project: string, { profiles }: DescribedState): void {
@@ -243,17 +250,7 @@ interface Work {
 }
 
 /** Image metadata and templates of the instance or a snapshot, as far as the backup has them. */
-async function readMetadata(incoming: IncomingBackup, snapshot: string | undefined): Promise<InstanceMetadataRecord> {
+function readMetadata(incoming: IncomingBackup, snapshot: string | undefined): Promise<InstanceMetadataRecord> {
   const folder = snapshot === undefined ? ROOT : `backup/snapshots/${snapshot}`;
-  const text = await incoming.text(`${folder}/metadata.yaml`);
-  const found: unknown = text === undefined ? {} : parse(text, { maxAliasCount: 100, schema: 'core' });
-  const metadata =
-    typeof found === 'object' && found !== null && !Array.isArray(found) ? (found as Record<string, unknown>) : {};
-  const templates: Record<string, string> = {};
-  for (const { template } of Object.values(templateEntries(metadata))) {
-    if (template.includes('/')) continue;
-    const content = await incoming.text(`${folder}/templates/${template}`);
-    if (content !== undefined) templates[template] = content;
-  }
-  return { metadata, templates };
+  return gatherMetadata((name) => incoming.text(`${folder}/${name}`));
 }

@@ -6,10 +6,11 @@ import { ownConfig } from './backup-import.ts';
 import { type InstanceContext, idOf, NEVER_USED, NO_EXPIRY } from './context.ts';
 import type { BackupConfig, DescribedInstance, DescribedState } from './plan/backup-config.ts';
 import { expandDevices, isRootDisk } from './plan/expand.ts';
-import { idMapText, parseIdMap } from './plan/idmap.ts';
+import { idMapText } from './plan/idmap.ts';
+import { shiftOf } from './plan/shift.ts';
 import { settleNics } from './plan/volatile.ts';
 import type { InstanceRemover } from './remover.ts';
-import type { AdoptOptions, IdRange } from '../../drivers/storage/contract.ts';
+import type { AdoptOptions } from '../../drivers/storage/contract.ts';
 
 /** An instance whose root is there and whose record is not. */
 export interface LostInstance {
@@ -28,14 +29,6 @@ export interface RecoveredInstance {
   readonly writes: readonly Write[];
   /** Host ids that the files carry, of the root and of each snapshot; undefined where they carry guest ids. */
   readonly shift: AdoptOptions;
-}
-
-/** Host ids on the disk, by what the server that wrote them last told. */
-export function shiftOf({ instance, snapshots }: BackupConfig, names: readonly string[]): AdoptOptions {
-  const rangeOf = (state: DescribedState | undefined): IdRange | undefined =>
-    parseIdMap((state ?? instance).config['volatile.last_state.idmap']);
-  const ranges = names.map((name) => [name, rangeOf(snapshots.find((one) => one.name === name))] as const);
-  return { idRange: rangeOf(instance), snapshots: new Map(ranges) };
 }
 
 /** Records of instances from what their roots tell. */

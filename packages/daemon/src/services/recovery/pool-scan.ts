@@ -3,9 +3,9 @@ import { isKeelsonError } from '../../core/errors.ts';
 import { instanceKey } from '../../core/paths.ts';
 import type { FoundVolume, PoolRecovery } from '../../drivers/storage/contract.ts';
 import type { InstanceMetadataRecord } from '../../state/records/instance-metadata.ts';
+import { gatherMetadata } from '../instances/gather-metadata.ts';
 import { type BackupConfig, parseBackupConfig, parseBackupYaml } from '../instances/plan/backup-config.ts';
 import { checkInstanceName, checkSnapshotName } from '../instances/plan/names.ts';
-import { templateEntries } from '../instances/plan/templates.ts';
 import { POOL_NOTE, type PoolNote, readPoolNote, readVolumeNote, VOLUME_NOTE, type VolumeNote } from './volume-note.ts';
 
 export interface FoundInstance {
@@ -79,7 +79,8 @@ async function readInstance(found: FoundVolume, recovery: PoolRecovery): Promise
     );
   if (instance.type !== 'container' && instance.type !== '')
     throw new Unreadable('Its backup.yaml does not describe a container');
-  return { found, project, name, described, metadata: await readMetadata(found, recovery) };
+  const metadata = await gatherMetadata((file) => recovery.read(volume, file));
+  return { found, project, name, described, metadata };
 }
 
 async function readCustom(found: FoundVolume, recovery: PoolRecovery): Promise<FoundCustom> {
@@ -100,20 +101,6 @@ async function readCustom(found: FoundVolume, recovery: PoolRecovery): Promise<F
 function checkProject(project: string): void {
   const problem = project === '' ? 'Its folder names no project' : names.projectName.check(project);
   if (problem !== undefined) throw new Unreadable(problem);
-}
-
-async function readMetadata({ volume }: FoundVolume, recovery: PoolRecovery): Promise<InstanceMetadataRecord> {
-  const text = await recovery.read(volume, 'metadata.yaml');
-  const found: unknown = text === undefined ? {} : parseBackupYaml(text, 'image metadata');
-  const metadata =
-    typeof found === 'object' && found !== null && !Array.isArray(found) ? (found as Record<string, unknown>) : {};
-  const templates: Record<string, string> = {};
-  for (const { template } of Object.values(templateEntries(metadata))) {
-    if (template === '' || template === '.' || template === '..' || template.includes('/')) continue;
-    const content = await recovery.read(volume, `templates/${template}`);
-    if (content !== undefined) templates[template] = content;
-  }
-  return { metadata, templates };
 }
 
 function nounOf(type: FoundVolume['volume']['type']): string {

@@ -3,13 +3,24 @@ import { join } from 'node:path';
 import type { StorageVolumeBackupRecord } from '../../state/records/storage.ts';
 import type { IncomingBackup } from './volume-importer.ts';
 
+/** One member of a backup, or a folder of them. */
+export interface VolumeArchivePart {
+  readonly name: string;
+  /** Host folder or file; unused with `text` and `open`. */
+  readonly source: string;
+  readonly block: boolean;
+  readonly text?: string;
+  /** Content of unknown length. */
+  readonly open?: () => Promise<Readable>;
+}
+
 /** Makes and reads the archives; the host's part of backups. */
 export interface VolumeArchiver {
   write(
     target: string,
     content: {
       readonly index: string;
-      readonly parts: readonly { readonly name: string; readonly source: string; readonly block: boolean }[];
+      readonly parts: readonly VolumeArchivePart[];
     },
     options: {
       readonly compression: string;

@@ -5,13 +5,18 @@ import { timestamp, zeroTime } from '../../core/clock.ts';
 import { errors } from '../../core/errors.ts';
 import type { RecordList } from '../../core/record-list.ts';
 import type { RootOptions } from '../../drivers/storage/contract.ts';
-import type { StorageVolumeBackupRecord, StorageVolumeRecord } from '../../state/records/storage.ts';
+import type {
+  StorageVolumeBackupRecord,
+  StorageVolumeRecord,
+  StorageVolumeSnapshotRecord,
+} from '../../state/records/storage.ts';
 import { nextSnapshotName } from '../instances/plan/snapshot-names.ts';
 import type { OperationContext, OperationSpec, StartedOperation } from '../operations/contract.ts';
-import type { VolumeBackupFiles } from './backup-files.ts';
+import type { VolumeArchivePart, VolumeBackupFiles } from './backup-files.ts';
 import type { ChangeOptions, StorageVolumeBackups, VolumeAddress } from './contract.ts';
 import type { VolumeContext } from './volume-context.ts';
-import { renderIndex } from './volume-index.ts';
+import { NATIVE_HEADER, sendNative } from './native-backup.ts';
+import { renderIndex, volumeMember } from './volume-index.ts';
 import { checkName, type VolumeId, volumeId, volumeUrl } from './volume-names.ts';
 
 /** Values of `compression_algorithm`; each runs with a fixed argument vector. */
@@ -71,7 +76,6 @@ export class VolumeBackupService implements StorageVolumeBackups {
     this.#context.deps.guard.checkBackup(volume.project);
     const compression = body.compression_algorithm || this.#defaultCompression();
     if (!COMPRESSIONS.includes(compression)) throw errors.badRequest(`Invalid compression algorithm "${compression}"`);
-    if (body.optimized_storage === true) throw errors.badRequest('Optimized backups are not supported by this server');
     const { backups, clock } = this.#context.deps;
     const taken = backups.list(`${volumeId(volume)}/`).map(({ value }) => value.name);
     const name = body.name || nextSnapshotName('backup%d', taken, new Date(clock.now()));
@@ -84,15 +88,23 @@ export class VolumeBackupService implements StorageVolumeBackups {
       createdAt: timestamp(clock),
       expiresAt: body.expires_at ?? zeroTime,
       volumeOnly: body.volume_only ?? false,
-      optimizedStorage: false,
+      optimizedStorage: body.optimized_storage === true,
       compressionAlgorithm: compression,
     };
     // Clients take the backup's name from this path.
     const resources = { backups: [`/1.0/backups/${encodeURIComponent(name)}`], storage_volumes: [volumeUrl(volume)] };
-    return this.#start(volume, { description: 'Creating custom volume backup', resources }, async (operation) => {
-      await this.#make(volume, record, operation);
-      this.#announce('created', record, options);
-    });
+    return this.#start(
+      volume,
+      { description: 'Creating custom volume backup', resources },
+      async (operation) => {
+        const { pool } = await this.#context.open(volume);
+        // As with LXD, a pool without a format of its own makes a backup of files.
+        const made = { ...record, optimizedStorage: record.optimizedStorage && pool.transfer !== undefined };
+        await this.#make(volume, made, operation);
+        this.#announce('created', made, options);
+      },
+      true,
+    );
   }
 
   rename(address: VolumeAddress, name: string, newName: string, options: ChangeOptions = {}): StartedOperation {
@@ -154,17 +166,11 @@ export class VolumeBackupService implements StorageVolumeBackups {
     try {
       await using mounted = new AsyncDisposableStack();
       const snapshots = record.volumeOnly ? [] : this.#context.snapshotsOf(volume);
-      const index = renderIndex(volume, live.record(volume.pool).driver, snapshots);
-      const { pool, ref } = await this.#context.open(volume);
-      const block = volume.contentType !== 'filesystem';
-      const end = block ? '.img' : '';
-      const parts = [];
-      for (const { name } of snapshots) {
-        const { path } = await pool.snapshots.mount(ref, name, plain);
-        mounted.defer(() => pool.snapshots.unmount(ref, name));
-        parts.push({ name: `backup/volume-snapshots/${name}${end}`, source: path, block });
-      }
-      parts.push({ name: `backup/volume${end}`, source: await pool.volumes.mount(ref, volume), block });
+      const { driver } = live.record(volume.pool);
+      const index = renderIndex(volume, driver, snapshots, record.optimizedStorage);
+      const parts = record.optimizedStorage
+        ? await this.#nativeParts(volume, snapshots, mounted)
+        : await this.#parts(volume, snapshots, mounted);
       const onBytes = (bytes: number): void => progress('create_backup', { bytes });
       const options = { compression: record.compressionAlgorithm, signal, onBytes };
       await this.#files.write(record, { index, parts }, options);
@@ -174,6 +180,45 @@ export class VolumeBackupService implements StorageVolumeBackups {
       await intents.end(intent);
       throw error;
     }
+  }
+
+  async #parts(
+    volume: StorageVolumeRecord,
+    snapshots: readonly StorageVolumeSnapshotRecord[],
+    mounted: AsyncDisposableStack,
+  ): Promise<VolumeArchivePart[]> {
+    const { pool, ref } = await this.#context.open(volume);
+    const block = volume.contentType !== 'filesystem';
+    const end = block ? '.img' : '';
+    const parts: VolumeArchivePart[] = [];
+    for (const { name } of snapshots) {
+      const { path } = await pool.snapshots.mount(ref, name, plain);
+      mounted.defer(() => pool.snapshots.unmount(ref, name));
+      parts.push({ name: `${volumeMember(name)}${end}`, source: path, block });
+    }
+    parts.push({ name: `${volumeMember(undefined)}${end}`, source: await pool.volumes.mount(ref, volume), block });
+    return parts;
+  }
+
+  /** The volume in its driver's own format. */
+  async #nativeParts(
+    volume: StorageVolumeRecord,
+    snapshots: readonly StorageVolumeSnapshotRecord[],
+    mounted: AsyncDisposableStack,
+  ): Promise<VolumeArchivePart[]> {
+    const { pool, ref } = await this.#context.open(volume);
+    const native = await sendNative(pool, ref, {
+      snapshots: snapshots.map(({ name }) => name),
+      running: this.#context.isRunning(volume),
+      member: volumeMember,
+    });
+    if (native === undefined) throw errors.badRequest('Optimized backups are not supported by this pool');
+    mounted.use(native);
+    const { header, parts } = native;
+    return [
+      { name: NATIVE_HEADER, source: '', block: false, text: header },
+      ...parts.map((part) => ({ ...part, source: '', block: false })),
+    ];
   }
 
   async #undoRename({ from, to }: RenameIntent): Promise<void> {
@@ -197,6 +242,7 @@ export class VolumeBackupService implements StorageVolumeBackups {
     volume: StorageVolumeRecord,
     shown: Pick<OperationSpec, 'description'> & Partial<Pick<OperationSpec, 'resources'>>,
     run: OperationSpec['run'],
+    mayCancel = false,
   ): StartedOperation {
     return this.#context.deps.operations.start({
       class: 'task',
@@ -204,6 +250,7 @@ export class VolumeBackupService implements StorageVolumeBackups {
       resources: { storage_volumes: [volumeUrl(volume)] },
       ...shown,
       locks: [this.#context.lock(volume)],
+      mayCancel,
       run,
     });
   }

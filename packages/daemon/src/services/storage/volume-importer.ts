@@ -1,6 +1,8 @@
 import { names } from '@keelson/api';
+import type { Readable } from 'node:stream';
 import { timestamp } from '../../core/clock.ts';
 import { errors } from '../../core/errors.ts';
+import type { IdRange } from '../../drivers/storage/contract.ts';
 import type { StorageVolumeRecord, StorageVolumeSnapshotRecord } from '../../state/records/storage.ts';
 import type { StartedOperation } from '../operations/contract.ts';
 import type { VolumeBackupFiles } from './backup-files.ts';
@@ -9,7 +11,8 @@ import type { CopyTree } from './root-transfer.ts';
 import type { VolumeContext } from './volume-context.ts';
 import type { CopyFile } from './volume-copier.ts';
 import type { VolumeCreator } from './volume-creator.ts';
-import { parseIndex, type VolumeIndex } from './volume-index.ts';
+import { NATIVE_HEADER, receiveNative } from './native-backup.ts';
+import { parseIndex, type VolumeIndex, volumeMember } from './volume-index.ts';
 import { checkName, refOf, snapshotId, volumeUrl } from './volume-names.ts';
 
 /** A backup that came in and was checked; gone with `dispose`. */
@@ -18,6 +21,25 @@ export interface IncomingBackup extends AsyncDisposable {
   extract(member: string, target: string, signal?: AbortSignal): Promise<void>;
   withExtracted<T>(member: string, use: (folder: string) => Promise<T>, signal?: AbortSignal): Promise<T>;
   extractFile(member: string, target: string): Promise<void>;
+  /** For members that carry host ids of `idRange`: files get guest ids. */
+  extractUnshifted(member: string, target: string, idRange: IdRange, signal?: AbortSignal): Promise<void>;
+  /** As `withExtracted`, with guest ids. */
+  withTree<T>(
+    member: string,
+    idRange: IdRange | undefined,
+    use: (folder: string) => Promise<T>,
+    signal?: AbortSignal,
+  ): Promise<T>;
+  /** Text of a small member; undefined when it is not there. */
+  text(member: string): Promise<string | undefined>;
+  /** Content of a file member. @throws bad-request when it is not there. */
+  open(member: string): Promise<Readable>;
+}
+
+interface Filling {
+  /** Oldest first. */
+  readonly snapshots: readonly StorageVolumeSnapshotRecord[];
+  readonly signal: AbortSignal;
 }
 
 export interface VolumeImporterOptions {
@@ -111,7 +133,10 @@ export class VolumeImporter {
     const writes = snapshots.map((one) => context.deps.snapshots.put(snapshotId(one), one));
     await creator.make(
       record,
-      () => this.#fill(backup, record, snapshots, signal),
+      () =>
+        index.native === undefined
+          ? this.#fill(backup, record, { snapshots, shift: index.shift, signal })
+          : this.#receive(backup, record, { snapshots, backend: index.native, signal }),
       () => writes,
     );
   }
@@ -120,8 +145,7 @@ export class VolumeImporter {
   async #fill(
     backup: IncomingBackup,
     record: StorageVolumeRecord,
-    snapshots: readonly StorageVolumeSnapshotRecord[],
-    signal: AbortSignal,
+    { snapshots, shift, signal }: Filling & { readonly shift: IdRange | undefined },
   ): Promise<void> {
     const { context, copyTree } = this.#options;
     const { pool } = await context.open(record);
@@ -134,18 +158,45 @@ export class VolumeImporter {
         if (!made) await pool.volumes.create(ref, { config });
         await backup.extractFile(`${member}.img`, await pool.volumes.mount(ref, { config }));
       } else if (!made)
-        await pool.volumes.createFilled(ref, (folder) => backup.extract(member, folder, signal), { config });
+        await pool.volumes.createFilled(
+          ref,
+          (folder) =>
+            shift === undefined
+              ? backup.extract(member, folder, signal)
+              : backup.extractUnshifted(member, folder, shift, signal),
+          { config },
+        );
       else {
         const target = await pool.volumes.mount(ref, { config });
-        await backup.withExtracted(member, (folder) => copyTree(folder, target, { mirror: true, signal }), signal);
+        const mirror = (folder: string) => copyTree(folder, target, { mirror: true, exact: true, signal });
+        await backup.withTree(member, shift, mirror, signal);
       }
       made = true;
     };
     for (const { name } of snapshots) {
-      await step(`backup/volume-snapshots/${name}`);
+      await step(volumeMember(name));
       await pool.snapshots.create(ref, name, { running: false });
     }
-    await step('backup/volume');
+    await step(volumeMember(undefined));
+  }
+
+  /** In the format of a driver, which has to be the pool's. */
+  async #receive(
+    backup: IncomingBackup,
+    record: StorageVolumeRecord,
+    { snapshots, backend, signal }: Filling & { readonly backend: string },
+  ): Promise<void> {
+    const { context } = this.#options;
+    const { pool, ref } = await context.open(record);
+    const input = {
+      member: volumeMember,
+      snapshots: snapshots.map(({ name }) => name),
+      header: await backup.text(NATIVE_HEADER),
+      open: (member: string) => backup.open(member),
+      backend,
+      driver: context.deps.live.record(record.pool).driver,
+    };
+    await receiveNative(pool, ref, input, { signal, config: record.config });
   }
 
   #start(

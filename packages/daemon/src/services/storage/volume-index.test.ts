@@ -94,7 +94,7 @@ describe('index.yaml of a volume backup', () => {
     ['config: {volume: {name: x, config: {a: 1}}}', '"config.volume.config.a" must be a text'],
     ['config: {volume: {name: x, content_type: evil}}', 'Invalid volume content type'],
     ['type: container\nconfig: {volume: {name: x}}', 'not one of a custom volume'],
-    ['optimized: true\nconfig: {volume: {name: x}}', 'Optimized'],
+    ['optimized: true\nbackend: 1\nconfig: {volume: {name: x}}', 'backend'],
     ['snapshots: [{}]\nconfig: {volume: {name: x}}', '"snapshots" must be a text'],
     ['a: &a [x]\nb: *a\nconfig: {volume: {name: x}}', 'not YAML'],
   ])('refuses %j', (text, message) => {

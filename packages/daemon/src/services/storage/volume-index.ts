@@ -1,6 +1,8 @@
 import { parse, stringify } from 'yaml';
 import { zeroTime } from '../../core/clock.ts';
 import { errors } from '../../core/errors.ts';
+import type { IdRange } from '../../drivers/storage/contract.ts';
+import { parseIdMap } from '../instances/plan/idmap.ts';
 import type { ContentType, StorageVolumeRecord, StorageVolumeSnapshotRecord } from '../../state/records/storage.ts';
 
 /** What `backup/index.yaml` of a volume backup says. */
@@ -8,6 +10,10 @@ export interface VolumeIndex {
   readonly name: string;
   readonly description: string;
   readonly contentType: ContentType;
+  /** Driver whose own format the volumes are in; undefined where they are files. */
+  readonly native: string | undefined;
+  /** Host ids that the files carry, where LXD had given them an instance's; undefined: guest ids. */
+  readonly shift: IdRange | undefined;
   readonly config: Readonly<Record<string, string>>;
   readonly snapshots: readonly {
     readonly name: string;
@@ -18,11 +24,17 @@ export interface VolumeIndex {
   }[];
 }
 
+/** Member of the volume or a snapshot of it, without its end. */
+export function volumeMember(snapshot: string | undefined): string {
+  return snapshot === undefined ? 'backup/volume' : `backup/volume-snapshots/${snapshot}`;
+}
+
 /** As LXD writes it. */
 export function renderIndex(
   volume: StorageVolumeRecord,
   driver: string,
   snapshots: readonly StorageVolumeSnapshotRecord[],
+  optimized = false,
 ): string {
   return stringify(
     {
@@ -30,8 +42,8 @@ export function renderIndex(
       backend: driver,
       pool: volume.pool,
       snapshots: snapshots.map(({ name }) => name),
-      optimized: false,
-      optimized_header: false,
+      optimized,
+      optimized_header: optimized,
       type: 'custom',
       config: {
         volume: {
@@ -63,7 +75,6 @@ export function renderIndex(
 export function parseIndex(text: string): VolumeIndex {
   const index = objectOf(parseYaml(text), 'index.yaml');
   if ((index['type'] ?? 'custom') !== 'custom') throw errors.badRequest('The backup is not one of a custom volume');
-  if (index['optimized'] === true) throw errors.badRequest('Optimized backups are not supported by this server');
   const config = objectOf(index['config'], 'config');
   const volume = objectOf(config['volume'], 'config.volume');
   const details = Array.isArray(config['volume_snapshots'])
@@ -74,7 +85,9 @@ export function parseIndex(text: string): VolumeIndex {
     name: textOf(volume['name'] ?? index['name'], 'name'),
     description: textOf(volume['description'] ?? '', 'description'),
     contentType: contentType(volume['content_type']),
-    config: stringMap(volume['config'], 'config.volume.config'),
+    shift: parseIdMap(stringMap(volume['config'], 'config.volume.config')['volatile.idmap.last']),
+    native: index['optimized'] === true ? textOf(index['backend'] ?? '', 'backend') : undefined,
+    config: withoutIdMap(stringMap(volume['config'], 'config.volume.config')),
     snapshots: listed.map((name) => {
       const detail = details.find((one) => textOf(one['name'], 'name').split('/').at(-1) === name) ?? {};
       return {
@@ -82,10 +95,15 @@ export function parseIndex(text: string): VolumeIndex {
         description: textOf(detail['description'] ?? '', 'description'),
         expiresAt: timeOf(detail['expires_at']) ?? zeroTime,
         createdAt: timeOf(detail['created_at']),
-        config: stringMap(detail['config'], 'config.volume_snapshots.config'),
+        config: withoutIdMap(stringMap(detail['config'], 'config.volume_snapshots.config')),
       };
     }),
   };
+}
+
+/** What LXD notes about the ids it gave the files; here they carry guest ids. */
+function withoutIdMap(config: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(config).filter(([key]) => !key.startsWith('volatile.idmap.')));
 }
 
 function parseYaml(text: string): unknown {
