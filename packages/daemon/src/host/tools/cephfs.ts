@@ -1,6 +1,7 @@
 import { constants } from 'node:fs';
 import { access, readFile } from 'node:fs/promises';
 import { errors } from '../../core/errors.ts';
+import { loadModule } from '../kernel-module.ts';
 import { answerOf } from '../reach.ts';
 import { CommandError, run } from '../run.ts';
 import { type CephAccess, clientArguments, CONNECT_TIMEOUT } from './ceph.ts';
@@ -34,7 +35,7 @@ export function mountCommand(client: CephfsClient, mount: CephfsMount, target: s
 
 /** The client this host has, or why it has none. */
 export async function cephfsClient(): Promise<{ readonly client: CephfsClient } | { readonly reason: string }> {
-  await run('modprobe', ['-q', 'ceph'], { ok: [0, 1, 255] }).catch(() => undefined); // built in, or no modules at all
+  await loadModule('ceph');
   const fileSystems = await readFile('/proc/filesystems', 'utf8').catch(() => '');
   if (/\tceph$/m.test(fileSystems) && (await runs('/sbin/mount.ceph'))) return { client: 'kernel' };
   if (!(await runs('/usr/bin/ceph-fuse')))

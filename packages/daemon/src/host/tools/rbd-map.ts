@@ -2,6 +2,7 @@ import { constants } from 'node:fs';
 import { access, mkdir, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sleep } from '../../core/retry.ts';
+import { loadModule } from '../kernel-module.ts';
 import { isMountPoint, unmountAll } from '../mounts.ts';
 import { commandLine, identify, sendSignal, waitForEnd } from '../proc.ts';
 import { run } from '../run.ts';
@@ -22,9 +23,9 @@ export interface RbdMapper {
 
 /** The mapper this host has, or why it has none. `folder`: where the process of a mapping keeps its files. */
 export async function findMapper(folder: string): Promise<RbdMapper | { readonly reason: string }> {
-  await run('modprobe', ['-q', 'rbd'], { ok: [0, 1, 255] }).catch(() => undefined); // built in, or no modules at all
+  await loadModule('rbd');
   if (await exists('/sys/bus/rbd')) return new DeviceMapper('krbd');
-  await run('modprobe', ['-q', 'nbd'], { ok: [0, 1, 255] }).catch(() => undefined);
+  await loadModule('nbd');
   if ((await exists('/sys/module/nbd')) && (await exists('/usr/bin/rbd-nbd', constants.X_OK)))
     return new DeviceMapper('nbd');
   if (!(await exists('/dev/fuse'))) return { reason: 'the kernel has none of rbd, nbd and fuse' };
