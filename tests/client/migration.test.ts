@@ -81,7 +81,7 @@ describe.each(servers)('migration: $name', (kind) => {
       await prepare('pull');
       const origin = await here.client.instances.create({ name: 'm4', source: { type: 'image', alias: 'tiny' } });
       await using moved = await origin.moveTo(there.client, { name: 'm5', pool: 'pool' });
-      expect([moved.name, moved.expanded_devices['root']?.['pool']]).toEqual(['m5', 'pool']);
+      expect([moved.name, moved.expanded_devices?.['root']?.['pool']]).toEqual(['m5', 'pool']);
       expect(() => origin.name).toThrow(StaleObject);
       await expect(here.client.instances.get('m4')).rejects.toBeInstanceOf(NotFound);
     });

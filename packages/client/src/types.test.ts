@@ -36,11 +36,23 @@ describe('types', () => {
     expectTypeOf<Exclude<keyof api.ClusterMember, keyof ClusterMember>>().toBeNever();
   });
 
+  it('config keys complete, and take text only', () => {
+    const set = (pool: StoragePool, instance: Instance): void => {
+      pool.config['rsync.bwlimit'] = '10MB';
+      instance.config = { 'limits.cpu': '2', 'user.anything': 'x' };
+      // @ts-expect-error a value is text
+      instance.config = { 'limits.cpu': 2 };
+    };
+    expectTypeOf(set).toBeFunction();
+    expectTypeOf<'rsync.bwlimit'>().toExtend<keyof StoragePool['config']>();
+    expectTypeOf<'limits.memory'>().toExtend<keyof Instance['config']>();
+  });
+
   it('attributes of sparse objects are promises, the rest is there', () => {
     type Pool = Sparse<StoragePool, 'name'>;
     expectTypeOf<Pool['name']>().toEqualTypeOf<string>();
     expectTypeOf<Pool['driver']>().toEqualTypeOf<Promise<string>>();
-    expectTypeOf<Pool['config']>().toEqualTypeOf<Promise<Record<string, string>>>();
+    expectTypeOf<Pool['config']>().toEqualTypeOf<Promise<api.StoragePool['config']>>();
     expectTypeOf<Pool['path']>().toEqualTypeOf<string>();
     expectTypeOf<Pool['populated']>().toEqualTypeOf<boolean>();
     expectTypeOf<Pool['volumes']>().toEqualTypeOf<StoragePool['volumes']>();

@@ -77,7 +77,7 @@ export const profileCommands: readonly Command[] = [
         [
           { title: 'NAME', text: (profile) => profile.name },
           { title: 'DESCRIPTION', text: (profile) => profile.description },
-          { title: 'USED BY', text: (profile) => String(profile.used_by.length) },
+          { title: 'USED BY', text: (profile) => String((profile.used_by ?? []).length) },
         ],
         profiles,
       );

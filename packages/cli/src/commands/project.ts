@@ -22,7 +22,7 @@ export const projectCommands: readonly Command[] = [
         [
           { title: 'NAME', text: (project) => project.name },
           { title: 'DESCRIPTION', text: (project) => project.description },
-          { title: 'USED BY', text: (project) => String(project.used_by.length) },
+          { title: 'USED BY', text: (project) => String((project.used_by ?? []).length) },
         ],
         await client.projects.all({ recursion: 1 }),
       );

@@ -72,7 +72,7 @@ export const trustCommands: readonly Command[] = [
           { title: 'COMMON NAME', text: (one) => details(one.certificate).subject },
           { title: 'FINGERPRINT', text: (one) => one.fingerprint.slice(0, 12) },
           { title: 'EXPIRES', text: (one) => details(one.certificate).until },
-          { title: 'PROJECTS', text: (one) => (one.restricted ? one.projects.join('\n') || 'none' : 'all') },
+          { title: 'PROJECTS', text: (one) => (one.restricted ? (one.projects ?? []).join('\n') || 'none' : 'all') },
         ],
         await client.certificates.all({ recursion: 1, signal: context.signal }),
       );

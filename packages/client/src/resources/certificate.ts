@@ -8,17 +8,17 @@ const WRITABLE = ['name', 'type', 'restricted', 'projects'] as const;
 /** A trusted client certificate, identified by its fingerprint. */
 export class Certificate extends Model<CertificateRecord> {
   /** SHA-256 over the DER form, lower-case hex. */
-  declare readonly fingerprint: string;
+  declare readonly fingerprint: CertificateRecord['fingerprint'];
   /** For people. */
-  declare name: string;
+  declare name: CertificateRecord['name'];
   /** `client`, `metrics` or `server`. */
-  declare readonly type: string;
+  declare readonly type: CertificateRecord['type'];
   /** Whether the client may use only `projects`. */
-  declare restricted: boolean;
+  declare restricted: CertificateRecord['restricted'];
   /** Projects that a restricted client may use. */
-  declare projects: string[];
+  declare projects: CertificateRecord['projects'];
   /** PEM. */
-  declare readonly certificate: string;
+  declare readonly certificate: CertificateRecord['certificate'];
 
   /** @internal */
   constructor(context: ModelContext, fingerprint: string, record: Partial<CertificateRecord>, populated: boolean) {

@@ -21,9 +21,9 @@ const MEMBER_WRITABLE = ['config', 'description', 'failure_domain', 'groups', 'r
 /** The cluster this server belongs to. */
 export class Cluster extends Model<ClusterRecord> {
   /** Whether the server is part of a cluster. */
-  declare readonly enabled: boolean;
+  declare readonly enabled: ClusterRecord['enabled'];
   /** Name of this server in it. */
-  declare readonly server_name: string;
+  declare readonly server_name: ClusterRecord['server_name'];
   /** Config keys that a joining server has to give. */
   declare readonly member_config: ClusterRecord['member_config'];
   /** The servers of the cluster. `/1.0/cluster/members` */
@@ -64,23 +64,23 @@ export class ClusterManager {
 /** A server of the cluster, identified by its name. */
 export class ClusterMember extends Model<ClusterMemberRecord> {
   /** Name, unique in the cluster. */
-  declare readonly server_name: string;
+  declare readonly server_name: ClusterMemberRecord['server_name'];
   /** `https://host:port` of the member. */
-  declare readonly url: string;
+  declare readonly url: ClusterMemberRecord['url'];
   /** Whether it holds a part of the database. */
-  declare readonly database: boolean;
+  declare readonly database: ClusterMemberRecord['database'];
   /** `Online`, `Offline`, `Evacuated`, … */
-  declare readonly status: string;
+  declare readonly status: ClusterMemberRecord['status'];
   /** `status` in a sentence. */
-  declare readonly message: string;
+  declare readonly message: ClusterMemberRecord['message'];
   /** For example `x86_64`. */
-  declare readonly architecture: string;
+  declare readonly architecture: ClusterMemberRecord['architecture'];
   /** Settings of the member, all text. */
   declare config: ClusterMemberRecord['config'];
   /** For people. */
-  declare description: string;
+  declare description: ClusterMemberRecord['description'];
   /** Members that fail together have the same. */
-  declare failure_domain: string;
+  declare failure_domain: ClusterMemberRecord['failure_domain'];
   /** Groups that it belongs to. */
   declare groups: ClusterMemberRecord['groups'];
   /** What it does for the cluster, for example `database`. */

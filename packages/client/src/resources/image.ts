@@ -28,37 +28,37 @@ const WRITABLE = ['auto_update', 'properties', 'public', 'expires_at', 'profiles
 /** An image, identified by its fingerprint (SHA-256, lower-case hex) or an alias. */
 export class Image extends Model<ImageRecord> {
   /** SHA-256, lower-case hex. */
-  declare readonly fingerprint: string;
+  declare readonly fingerprint: ImageRecord['fingerprint'];
   /** Names that lead to it. */
   declare readonly aliases: ImageRecord['aliases'];
   /** For example `x86_64`. */
-  declare readonly architecture: string;
+  declare readonly architecture: ImageRecord['architecture'];
   /** Whether the server follows its source. */
-  declare auto_update: boolean;
+  declare auto_update: ImageRecord['auto_update'];
   /** Whether the server fetched it for an instance, and may delete it again. */
-  declare readonly cached: boolean;
+  declare readonly cached: ImageRecord['cached'];
   /** RFC 3339; 1970 when unknown. */
-  declare readonly created_at: string;
+  declare readonly created_at: ImageRecord['created_at'];
   /** RFC 3339; 1970 for never. */
-  declare expires_at: string;
+  declare expires_at: ImageRecord['expires_at'];
   /** Name of the file it came in. */
-  declare readonly filename: string;
+  declare readonly filename: ImageRecord['filename'];
   /** RFC 3339; year 1 when never. */
-  declare readonly last_used_at: string;
+  declare readonly last_used_at: ImageRecord['last_used_at'];
   /** Profiles of instances made from it. */
-  declare profiles: string[];
+  declare profiles: ImageRecord['profiles'];
   /** What it says of itself: `os`, `release`, `description`, … */
-  declare properties: Record<string, string>;
+  declare properties: ImageRecord['properties'];
   /** Whether clients without a certificate may download it. */
-  declare public: boolean;
+  declare public: ImageRecord['public'];
   /** Bytes. */
-  declare readonly size: number;
+  declare readonly size: ImageRecord['size'];
   /** `container` or `virtual-machine`. */
-  declare readonly type: string;
+  declare readonly type: ImageRecord['type'];
   /** Where it came from, for `auto_update`. */
   declare readonly update_source: ImageRecord['update_source'];
   /** RFC 3339. */
-  declare readonly uploaded_at: string;
+  declare readonly uploaded_at: ImageRecord['uploaded_at'];
 
   /** @internal */
   constructor(context: ModelContext, fingerprint: string, record: Partial<ImageRecord>, populated: boolean) {

@@ -25,31 +25,31 @@ const WRITABLE = ['expires_at'] as const;
 /** A snapshot of an instance. */
 export class Snapshot extends Model<InstanceSnapshot> {
   /** Name without the instance's. */
-  declare readonly name: string;
+  declare readonly name: InstanceSnapshot['name'];
   /** For example `x86_64`. */
-  declare readonly architecture: string;
+  declare readonly architecture: InstanceSnapshot['architecture'];
   /** Config of the instance then. */
-  declare readonly config: Record<string, string>;
+  declare readonly config: InstanceSnapshot['config'];
   /** RFC 3339. */
-  declare readonly created_at: string;
+  declare readonly created_at: InstanceSnapshot['created_at'];
   /** RFC 3339; year 1 for never. */
-  declare expires_at: string;
+  declare expires_at: InstanceSnapshot['expires_at'];
   /** Devices of the instance then. */
   declare readonly devices: InstanceSnapshot['devices'];
   /** Whether the instance was ephemeral. */
-  declare readonly ephemeral: boolean;
+  declare readonly ephemeral: InstanceSnapshot['ephemeral'];
   /** Config with that of the profiles. */
   declare readonly expanded_config: InstanceSnapshot['expanded_config'];
   /** Devices with those of the profiles. */
   declare readonly expanded_devices: InstanceSnapshot['expanded_devices'];
   /** RFC 3339; year 1 when never. */
-  declare readonly last_used_at: string;
+  declare readonly last_used_at: InstanceSnapshot['last_used_at'];
   /** Profiles of the instance then. */
   declare readonly profiles: InstanceSnapshot['profiles'];
   /** Whether it holds the memory too. */
-  declare readonly stateful: boolean;
+  declare readonly stateful: InstanceSnapshot['stateful'];
   /** Bytes; -1 when unknown. */
-  declare readonly size: number;
+  declare readonly size: InstanceSnapshot['size'];
   readonly #instance: string;
 
   /** @internal */

@@ -87,39 +87,39 @@ export interface InstanceMoveOptions extends Omit<InstanceCopyOptions, 'to'> {
 /** A system container or a virtual machine. State changes wait for their end unless `wait: false` is given. */
 export class Instance extends Model<InstanceRecord> {
   /** Unique within its project. */
-  declare readonly name: string;
+  declare readonly name: InstanceRecord['name'];
   /** For example `x86_64`. */
-  declare architecture: string;
+  declare architecture: InstanceRecord['architecture'];
   /** Its own config keys, all text. */
   declare config: InstanceRecord['config'];
   /** RFC 3339. */
-  declare readonly created_at: string;
+  declare readonly created_at: InstanceRecord['created_at'];
   /** For people. */
-  declare description: string;
+  declare description: InstanceRecord['description'];
   /** Its own devices by name. */
   declare devices: InstanceRecord['devices'];
   /** Whether it is deleted when it stops. */
-  declare ephemeral: boolean;
+  declare ephemeral: InstanceRecord['ephemeral'];
   /** Config with that of its profiles. */
-  declare readonly expanded_config: Record<string, string>;
+  declare readonly expanded_config: InstanceRecord['expanded_config'];
   /** Devices with those of its profiles. */
-  declare readonly expanded_devices: InstanceRecord['devices'];
+  declare readonly expanded_devices: InstanceRecord['expanded_devices'];
   /** RFC 3339 of the last start; year 1 when never. */
-  declare readonly last_used_at: string;
+  declare readonly last_used_at: InstanceRecord['last_used_at'];
   /** Cluster member it is on; `none` without a cluster. */
-  declare readonly location: string;
+  declare readonly location: InstanceRecord['location'];
   /** Names of its profiles; later ones win. */
-  declare profiles: string[];
+  declare profiles: InstanceRecord['profiles'];
   /** Project it belongs to. */
-  declare readonly project: string;
+  declare readonly project: InstanceRecord['project'];
   /** Whether a stop kept its memory. */
-  declare stateful: boolean;
+  declare stateful: InstanceRecord['stateful'];
   /** `Running`, `Stopped`, `Frozen`, … as last read. */
-  declare readonly status: string;
+  declare readonly status: InstanceRecord['status'];
   /** `status` as a number: 103 running, 102 stopped, 110 frozen. */
-  declare readonly status_code: number;
+  declare readonly status_code: InstanceRecord['status_code'];
   /** `container` or `virtual-machine`. */
-  declare readonly type: string;
+  declare readonly type: InstanceRecord['type'];
   /** Files of the guest. `…/files` */
   readonly files: InstanceFiles;
   /** Its snapshots. `…/snapshots` */

@@ -8,21 +8,21 @@ const WRITABLE = ['description', 'config'] as const;
 /** A network of the server; the host's own interfaces are shown too, with `managed` false. */
 export class Network extends Model<NetworkRecord> {
   /** Name of the network and of its interface. */
-  declare readonly name: string;
+  declare readonly name: NetworkRecord['name'];
   /** For people. */
-  declare description: string;
+  declare description: NetworkRecord['description'];
   /** `bridge`, `macvlan`, … and `physical`, `loopback`, … of the host's own. */
-  declare readonly type: string;
+  declare readonly type: NetworkRecord['type'];
   /** Config keys, all text. */
-  declare config: Record<string, string>;
+  declare config: NetworkRecord['config'];
   /** Whether the server made it. */
-  declare readonly managed: boolean;
+  declare readonly managed: NetworkRecord['managed'];
   /** URL paths of what uses it. */
-  declare readonly used_by: readonly string[];
+  declare readonly used_by: NetworkRecord['used_by'];
   /** `Created`, `Pending`, `Errored`; empty for an interface of the host. */
-  declare readonly status: string;
+  declare readonly status: NetworkRecord['status'];
   /** Cluster members it is on. */
-  declare readonly locations: readonly string[];
+  declare readonly locations: NetworkRecord['locations'];
 
   /** @internal */
   constructor(context: ModelContext, name: string, record: Partial<NetworkRecord>, populated: boolean) {

@@ -8,15 +8,15 @@ const WRITABLE = ['description', 'config', 'devices'] as const;
 /** Config and devices that instances share. */
 export class Profile extends Model<ProfileRecord> {
   /** Unique within its project. */
-  declare readonly name: string;
+  declare readonly name: ProfileRecord['name'];
   /** For people. */
-  declare description: string;
+  declare description: ProfileRecord['description'];
   /** Config keys of its instances, all text. */
   declare config: ProfileRecord['config'];
   /** Devices of its instances by name. */
   declare devices: ProfileRecord['devices'];
   /** URL paths of its instances. */
-  declare readonly used_by: readonly string[];
+  declare readonly used_by: ProfileRecord['used_by'];
 
   /** @internal */
   constructor(context: ModelContext, name: string, record: Partial<ProfileRecord>, populated: boolean) {

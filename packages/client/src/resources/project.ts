@@ -8,13 +8,13 @@ const WRITABLE = ['description', 'config'] as const;
 /** A project: a name space of instances and, by its `features.*`, of images, profiles, volumes and networks. */
 export class Project extends Model<ProjectRecord> {
   /** Unique on the server. */
-  declare readonly name: string;
+  declare readonly name: ProjectRecord['name'];
   /** For people. */
-  declare description: string;
+  declare description: ProjectRecord['description'];
   /** `features.*`, `limits.*`, `restricted.*`, all text. */
-  declare config: Record<string, string>;
+  declare config: ProjectRecord['config'];
   /** URL paths of what is in it. */
-  declare readonly used_by: readonly string[];
+  declare readonly used_by: ProjectRecord['used_by'];
 
   /** @internal */
   constructor(context: ModelContext, name: string, record: Partial<ProjectRecord>, populated: boolean) {

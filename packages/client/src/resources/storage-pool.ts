@@ -9,19 +9,19 @@ const WRITABLE = ['description', 'config'] as const;
 /** A storage pool. `save` replaces `description` and `config` in entirety. */
 export class StoragePool extends Model<StoragePoolRecord> {
   /** Unique on the server. */
-  declare readonly name: string;
+  declare readonly name: StoragePoolRecord['name'];
   /** `dir`, `btrfs`, … */
-  declare readonly driver: string;
+  declare readonly driver: StoragePoolRecord['driver'];
   /** For people. */
-  declare description: string;
+  declare description: StoragePoolRecord['description'];
   /** All values are text; sizes carry their unit (`10GiB`). */
-  declare config: Record<string, string>;
+  declare config: StoragePoolRecord['config'];
   /** URL paths of what uses the pool. */
-  declare readonly used_by: readonly string[];
+  declare readonly used_by: StoragePoolRecord['used_by'];
   /** `Created`, `Pending`, `Errored`. */
-  declare readonly status: string;
+  declare readonly status: StoragePoolRecord['status'];
   /** Cluster members it is on. */
-  declare readonly locations: readonly string[];
+  declare readonly locations: StoragePoolRecord['locations'];
   /** True: every pool that the API shows is managed by the server. */
   readonly managed: boolean = true;
   /** Space and inodes. */

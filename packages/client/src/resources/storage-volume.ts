@@ -69,23 +69,23 @@ export interface VolumeMove extends VolumeCopy {
 /** A storage volume, identified by type and name within its pool. */
 export class StorageVolume extends Model<StorageVolumeRecord> {
   /** Unique within pool, type and project. */
-  declare readonly name: string;
+  declare readonly name: StorageVolumeRecord['name'];
   /** `custom`, `container`, `virtual-machine` or `image`. */
-  declare readonly type: string;
+  declare readonly type: StorageVolumeRecord['type'];
   /** Config keys, all text. */
-  declare config: Record<string, string>;
+  declare config: StorageVolumeRecord['config'];
   /** `filesystem`, `block` or `iso`. */
-  declare readonly content_type: string;
+  declare readonly content_type: StorageVolumeRecord['content_type'];
   /** RFC 3339. */
-  declare readonly created_at: string;
+  declare readonly created_at: StorageVolumeRecord['created_at'];
   /** For people. */
-  declare description: string;
+  declare description: StorageVolumeRecord['description'];
   /** Cluster member it is on; `none` without a cluster. */
-  declare readonly location: string;
+  declare readonly location: StorageVolumeRecord['location'];
   /** Project it belongs to. */
-  declare readonly project: string;
+  declare readonly project: StorageVolumeRecord['project'];
   /** URL paths of what uses it. */
-  declare readonly used_by: readonly string[];
+  declare readonly used_by: StorageVolumeRecord['used_by'];
   /** Its snapshots. `…/snapshots` */
   readonly snapshots: StorageVolumeSnapshots;
   /** Its backups. `…/backups` */
