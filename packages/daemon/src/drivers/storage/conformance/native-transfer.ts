@@ -115,9 +115,11 @@ export function describeNativeTransfer(name: string, target: ConformanceTarget):
       );
       expect([...(await there.snapshots.list(volume))].sort()).toEqual(['s1', 's2']);
       await there.volumes.unmount(volume);
-      await there.snapshots.restore(volume, 's1');
-      expect(await readFile(join(await there.volumes.mount(volume), 'file'), 'utf8')).toBe('one');
-      await there.volumes.unmount(volume);
+      if (target.restores !== 'newest') {
+        await there.snapshots.restore(volume, 's1');
+        expect(await readFile(join(await there.volumes.mount(volume), 'file'), 'utf8')).toBe('one');
+        await there.volumes.unmount(volume);
+      }
       await there.snapshots.restore(volume, 's2');
       expect(await readdir(await there.volumes.mount(volume))).toContain('folder');
       await there.volumes.unmount(volume);

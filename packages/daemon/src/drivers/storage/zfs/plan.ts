@@ -99,24 +99,18 @@ export function receive(
   return ['zfs', 'receive', '-u', ...(options.force === true ? ['-F'] : []), ...origin, target];
 }
 
-/** Limits a file system to `size` bytes; undefined takes the limit away. Snapshots count unless `zfs.use_refquota`. */
-export function setQuota(dataset: string, size: number | undefined, config: Config): ZfsCommand {
+/**
+ * Limits a file system to `size` bytes; undefined takes the limit away. Snapshots count unless `zfs.use_refquota`. One
+ * property at a time: what is reserved may never be more than the limit.
+ */
+export function setQuota(dataset: string, size: number | undefined, config: Config): readonly ZfsCommand[] {
   const apart = isTrue(config['zfs.use_refquota']);
   const [limit, other] = apart ? ['refquota', 'quota'] : ['quota', 'refquota'];
-  const [hold, otherHold] = apart ? ['refreservation', 'reservation'] : ['reservation', 'refreservation'];
+  const hold = apart ? 'refreservation' : 'reservation';
   const value = size === undefined ? 'none' : String(size);
-  const reserved = isTrue(config['zfs.reserve_space']) ? value : 'none';
-  // What is reserved may not be more than the limit, in whatever order they change.
-  return [
-    'zfs',
-    'set',
-    `${otherHold}=none`,
-    `${hold}=none`,
-    `${other}=none`,
-    `${limit}=${value}`,
-    `${hold}=${reserved}`,
-    dataset,
-  ];
+  const steps = ['reservation=none', 'refreservation=none', `${limit}=${value}`, `${other}=none`];
+  if (size !== undefined && isTrue(config['zfs.reserve_space'])) steps.push(`${hold}=${value}`);
+  return steps.map((step) => ['zfs', 'set', step, dataset]);
 }
 
 export function setVolumeSize(dataset: string, size: number): ZfsCommand {

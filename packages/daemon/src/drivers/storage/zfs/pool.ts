@@ -128,7 +128,7 @@ export class ZfsPool implements StoragePool {
     const source = sourceOf(this.spec);
     const where = source.kind === 'loop' ? ['-f', '-d', dirname(source.file)] : [];
     try {
-      await datasets.run(['zpool', 'import', '-N', ...where, zpoolOf(datasets.root)]);
+      await datasets.run(['zpool', 'import', ...where, zpoolOf(datasets.root)]);
     } catch (error) {
       if (!(error instanceof CommandError)) throw error;
       throw errors.unavailable(

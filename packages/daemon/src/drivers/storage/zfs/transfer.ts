@@ -14,7 +14,8 @@ import type {
   VolumeRef,
 } from '../contract.ts';
 import type { ZfsContext } from './context.ts';
-import { datasetOf, snapshotName, STAGING, userSnapshot } from './names.ts';
+import { StreamEnd } from './stream-end.ts';
+import { datasetOf, snapshotName, STAGING } from './names.ts';
 import { destroy, receive, rename, send, snapshot as takeSnapshot } from './plan.ts';
 
 /** `zfs send` and `zfs receive`: whole volumes between pools of this kind, later states as differences. */
@@ -54,7 +55,8 @@ export class ZfsTransfer implements NativeTransfer {
 class ZfsSend implements NativeSend {
   readonly #pool: ZfsContext;
   readonly #from: { readonly dataset: string; readonly frozen: string; readonly own: boolean };
-  readonly #ended: Promise<void>[] = [];
+  readonly #open: { readonly output: Readable; readonly ended: Promise<void> }[] = [];
+  #gone = false;
 
   constructor(pool: ZfsContext, from: { readonly dataset: string; readonly frozen: string; readonly own: boolean }) {
     this.#pool = pool;
@@ -66,14 +68,17 @@ class ZfsSend implements NativeSend {
     const name = part === undefined ? frozen : `${dataset}@${snapshotName(part)}`;
     const base = parent === undefined ? undefined : `${dataset}@${snapshotName(parent)}`;
     const count = byteCounter('Sending', options);
-    const { output, ended } = sendDataset(send(name, base), { signal: options.signal, onBytes: count });
-    this.#ended.push(ended);
-    return output;
+    const stream = sendDataset(send(name, base), { signal: options.signal, onBytes: count });
+    this.#open.push(stream);
+    return stream.output;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all(this.#ended);
-    if (this.#from.own) await this.#pool.datasets.run(destroy(this.#from.frozen));
+    for (const { output } of this.#open) output.destroy();
+    await Promise.all(this.#open.map(({ ended }) => ended));
+    const gone = this.#gone;
+    this.#gone = true;
+    if (this.#from.own && !gone) await this.#pool.datasets.run(destroy(this.#from.frozen));
   }
 }
 
@@ -89,6 +94,9 @@ interface Target {
 class ZfsReceive implements NativeReceive {
   readonly #pool: ZfsContext;
   readonly #to: Target;
+  /** Names of the snapshots that came. */
+  readonly #parts = new Set<string>();
+  #whole = false;
   #committed = false;
 
   constructor(pool: ZfsContext, to: Target) {
@@ -97,27 +105,36 @@ class ZfsReceive implements NativeReceive {
   }
 
   /** A part arrives whole or not at all. Over a volume that is refreshed it also takes back what changed since the parent. */
-  async accept(_part: string | undefined, content: Readable, options: ProgressOptions = {}): Promise<void> {
+  async accept(part: string | undefined, content: Readable, options: ProgressOptions = {}): Promise<void> {
     const { into, dataset, target } = this.#to;
     const refresh = into === dataset;
     if (refresh) await unmountAll(volumePath(this.#pool.path, target));
     const count = byteCounter('Receiving', options);
     const counted = new PassThrough();
-    content.on('data', (chunk: Buffer) => count(chunk.length));
+    const end = new StreamEnd();
+    content.on('data', (chunk: Buffer) => {
+      count(chunk.length);
+      end.add(chunk);
+    });
     content.once('error', (error) => counted.destroy(error));
     content.pipe(counted);
     try {
       await receiveDataset(receive(into, { force: refresh }), counted, options.signal);
     } catch (error) {
+      options.signal?.throwIfAborted();
       if (!(error instanceof CommandError)) throw error;
       throw errors.badRequest(`The volume could not be received: ${error.stderr.trim()}`, error);
     }
+    if (!end.complete) throw errors.badRequest('The volume could not be received: this is no whole stream of ZFS');
+    if (part === undefined) this.#whole = true;
+    else this.#parts.add(snapshotName(part));
   }
 
-  /** The state that came last has a snapshot of the sender's, which goes. */
+  /** The state that came last has a snapshot of the sender's beside it, which goes. */
   async commit(): Promise<void> {
     const { datasets, queue } = this.#pool;
     const { into, dataset, target } = this.#to;
+    if (!this.#whole) throw errors.badRequest('The volume was not received to its end');
     await queue.run({ exclusive: [volumeKey(target)] }, async () => {
       await this.#dropForeign();
       if (into === dataset) return;
@@ -140,6 +157,7 @@ class ZfsReceive implements NativeReceive {
     const { datasets } = this.#pool;
     const { into, known } = this.#to;
     for (const name of await datasets.snapshots(into))
-      if (userSnapshot(name) === undefined && !known.includes(name)) await datasets.run(destroy(name));
+      if (!known.includes(name) && !this.#parts.has(name.slice(name.indexOf('@') + 1)))
+        await datasets.run(destroy(name));
   }
 }

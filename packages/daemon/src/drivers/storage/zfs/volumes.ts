@@ -159,7 +159,7 @@ export class ZfsVolumes implements Volumes {
       const dataset = datasetOf(this.#pool.datasets.root, volume);
       if (isBlock(volume)) return size === undefined ? undefined : this.#resizeDevice(dataset, size);
       try {
-        await this.#run(setQuota(dataset, size, config));
+        for (const command of setQuota(dataset, size, config)) await this.#run(command);
       } catch (error) {
         if (!(error instanceof CommandError)) throw error;
         throw errors.badRequest(

@@ -18,6 +18,7 @@ import {
   send,
   setQuota,
 } from './plan.ts';
+import { StreamEnd } from './stream-end.ts';
 import { rootDataset, settledConfig, sourceOf, zpoolOf } from './source.ts';
 
 const volume = (type: VolumeRef['type'], name: string, contentType: VolumeRef['contentType'] = 'filesystem') => ({
@@ -75,23 +76,17 @@ describe('commands of ZFS', () => {
   });
 
   it('limit with or without snapshots, and reserve', () => {
-    expect(setQuota('t/a', 100, {}).slice(2)).toEqual([
-      'refreservation=none',
-      'reservation=none',
-      'refquota=none',
-      'quota=100',
-      'reservation=none',
-      't/a',
+    const steps = (size: number | undefined, config: Record<string, string>) =>
+      setQuota('t/a', size, config).map(([, verb, step]) => `${verb} ${step}`);
+    const free = ['set reservation=none', 'set refreservation=none'];
+    expect(steps(100, {})).toEqual([...free, 'set quota=100', 'set refquota=none']);
+    expect(steps(100, { 'zfs.use_refquota': 'true', 'zfs.reserve_space': 'true' })).toEqual([
+      ...free,
+      'set refquota=100',
+      'set quota=none',
+      'set refreservation=100',
     ]);
-    expect(setQuota('t/a', 100, { 'zfs.use_refquota': 'true', 'zfs.reserve_space': 'true' }).slice(2)).toEqual([
-      'reservation=none',
-      'refreservation=none',
-      'quota=none',
-      'refquota=100',
-      'refreservation=100',
-      't/a',
-    ]);
-    expect(setQuota('t/a', undefined, {})).toContain('quota=none');
+    expect(steps(undefined, { 'zfs.reserve_space': 'true' })).toEqual([...free, 'set quota=none', 'set refquota=none']);
   });
 
   it('clone, send and receive', () => {
@@ -249,4 +244,32 @@ it('says why a host cannot run it', () => {
   expect([unsupported('2.2.0', true), unsupported('2.3', true), unsupported('3.0', true)]).toEqual(
     Array(3).fill(undefined),
   );
+});
+
+describe('the end of a stream', () => {
+  const record = (kind: number, big = false): Buffer => {
+    const bytes = Buffer.alloc(312);
+    if (big) bytes.writeUInt32BE(kind);
+    else bytes.writeUInt32LE(kind);
+    return bytes;
+  };
+  const complete = (...chunks: Buffer[]): boolean => {
+    const end = new StreamEnd();
+    for (const chunk of chunks) end.add(chunk);
+    return end.complete;
+  };
+
+  it('is a record of that kind, however it is cut up', () => {
+    const whole = Buffer.concat([record(0), record(3), record(5)]);
+    expect(complete(whole)).toBe(true);
+    expect(complete(whole.subarray(0, 700), whole.subarray(700, 710), whole.subarray(710))).toBe(true);
+    expect(complete(record(0), record(5, true))).toBe(true);
+  });
+
+  it('is missing where something follows or lacks', () => {
+    expect(complete()).toBe(false);
+    expect(complete(record(5).subarray(0, 300))).toBe(false);
+    expect(complete(record(0), record(3))).toBe(false);
+    expect(complete(record(5), Buffer.from('more'))).toBe(false);
+  });
 });
