@@ -12,8 +12,8 @@ const SECTIONS = {
   responsiveness,
   writes,
   api,
-  storage,
   full: fullMemory,
+  storage,
 };
 
 /**
