@@ -1,5 +1,7 @@
+import * as api from '@keelson/api';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { StaleObject } from './errors.ts';
+import * as client from './index.ts';
 import { error, TinyServer } from './testing/tiny-server.ts';
 
 const POOL = '/1.0/storage-pools/p1';
@@ -115,6 +117,26 @@ describe('models', () => {
     tiny.reply('GET /1.0/profiles/default?project=blue', { metadata: profile });
     const [sparse] = await tiny.client().profiles.all({ allProjects: true });
     expect(await sparse?.config).toEqual({});
+  });
+
+  it.each([
+    [client.StoragePool, api.StoragePool],
+    [client.StorageVolume, api.StorageVolume],
+    [client.Instance, api.Instance],
+    [client.Snapshot, api.InstanceSnapshot],
+    [client.Image, api.Image],
+    [client.Network, api.Network],
+    [client.Profile, api.Profile],
+    [client.Project, api.Project],
+    [client.Certificate, api.Certificate],
+    [client.Cluster, api.Cluster],
+    [client.ClusterMember, api.ClusterMember],
+  ])('%o has an accessor for every field of its record', (model, schema) => {
+    const { prototype }: { prototype: object } = model;
+    // `managed` is true for every pool; `restore` is only ever sent.
+    const others = ['managed', 'restore'];
+    const missing = Object.keys(schema.properties).filter((field) => !Object.hasOwn(prototype, field));
+    expect(missing.filter((field) => !others.includes(field))).toEqual([]);
   });
 
   it('is JSON like its record', async () => {
