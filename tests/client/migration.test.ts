@@ -1,3 +1,4 @@
+import { createReadStream } from 'node:fs';
 import { APIException, type Client, type MigrationMode, NotFound, StaleObject } from '@keelson/client';
 import { named, until } from '@keelson/testkit';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -85,6 +86,20 @@ describe.each(servers)('migration: $name', (kind) => {
       expect(() => origin.name).toThrow(StaleObject);
       await expect(here.client.instances.get('m4')).rejects.toBeInstanceOf(NotFound);
     });
+
+    it.each([true, false])(
+      'an image is copied, by the other server itself or through the client: %s',
+      async (direct) => {
+        await prepare(direct ? 'pull' : 'relay');
+        const image = await here.client.images.create(createReadStream(here.image.unified), {
+          properties: { mark: 'x' },
+        });
+        const copy = await image.copy(there.client, { wait: true });
+        expect([copy?.fingerprint, copy?.public, copy?.properties['mark']]).toEqual([image.fingerprint, false, 'x']);
+        await copy?.delete();
+        await image.delete();
+      },
+    );
 
     it('as a backup', async ({ skip }) => {
       const missing = await here.lacks('container_backup', 'custom_volume_backup');
