@@ -12,7 +12,7 @@ import {
   tinyImage,
   until,
 } from '@keelson/testkit';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { silentLog } from '../../packages/daemon/src/core/log.ts';
 import type { PoolSpec, VolumeRef } from '../../packages/daemon/src/drivers/storage/contract.ts';
 import { CephDriver } from '../../packages/daemon/src/drivers/storage/ceph/driver.ts';
@@ -135,6 +135,7 @@ describe.skipIf(!probe.ok)(named('a daemon with a ceph pool', probe), () => {
     await ok('storage', 'volume', 'create', 'rbd', 'v');
     await daemon.stop();
     cluster.freeze();
+    onTestFinished(() => cluster.thaw());
     await daemon.start();
     expect((await pool()).status).toBe('Unavailable');
     const answer = await daemon.request('POST', '/1.0/storage-pools/rbd/volumes/custom', { name: 'w' });

@@ -14,7 +14,7 @@ import {
   tinyImage,
   until,
 } from '@keelson/testkit';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 
 const probe = probeCeph('ceph-fuse', 'lxc');
 const C = '/1.0/storage-pools/shared/volumes/custom';
@@ -163,6 +163,7 @@ describe.skipIf(!probe.ok)(named('a daemon with a cephfs pool', probe), () => {
 
   it('is unavailable while the cluster is away, wedges nothing, and comes back', { timeout: 240_000 }, async () => {
     cluster.freeze();
+    onTestFinished(() => cluster.thaw());
     const asked = performance.now();
     const slow = daemon.request('GET', '/1.0/storage-pools/shared/resources');
     const others = [1, 2, 3, 4, 5, 6].map((n) => daemon.request('POST', `${C}/v/snapshots`, { name: `x${n}` }));
