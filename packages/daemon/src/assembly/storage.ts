@@ -3,6 +3,7 @@ import type { InstanceDriver } from '../drivers/instance/contract.ts';
 import { StorageDrivers } from '../drivers/storage/registry.ts';
 import { VolumeArchives } from '../host/archives/volume-archive.ts';
 import { copyFile, copyTree, folderIdentity, mirrorTree, mirrorTreeExactly } from '../host/files.ts';
+import { contentSize } from '../host/tools/block-fs.ts';
 import { storagePoolRoutes } from '../http/routes/storage-pools.ts';
 import { storageVolumeBackupRoutes } from '../http/routes/storage-volume-backups.ts';
 import { storageVolumeSnapshotRoutes } from '../http/routes/storage-volume-snapshots.ts';
@@ -126,7 +127,7 @@ function customVolumes(
   }: Pick<StorageNeeds, 'config'> & { readonly volumes: ImageVolumeService; readonly migrations: Migrations },
 ): { readonly routes: RouteBinding[]; readonly schedule: VolumeSchedule } {
   const files = new VolumeBackupFiles(paths.backups, new VolumeArchives(paths.scratch));
-  const creator = new VolumeCreator(context, new VolumeCopier({ copyTree: copyOrMirror, copyFile, ids }));
+  const creator = new VolumeCreator(context, new VolumeCopier({ copyTree: copyOrMirror, copyFile, contentSize, ids }));
   const mover = new VolumeMover(context, creator, files);
   const migration = new VolumeMigration(context, creator, migrations);
   const importer = new VolumeImporter({ context, creator, files, copyTree: copyOrMirror, copyFile });

@@ -1,5 +1,5 @@
 import { close, constants, fstat } from 'node:fs';
-import { chmod, type FileHandle, mkdir, open, readdir, rename, stat, statfs } from 'node:fs/promises';
+import { chmod, type FileHandle, mkdir, open, readdir, rename, stat, statfs, truncate } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { run, type RunOptions } from './run.ts';
@@ -22,6 +22,7 @@ import {
   symlinkatSync,
   unlinkat,
 } from './syscalls.ts';
+import { contentSize } from './tools/block-fs.ts';
 
 const closeFd = promisify(close);
 
@@ -362,13 +363,37 @@ export async function mirrorTreeExactly(source: string, target: string, signal?:
   });
 }
 
-/** One regular file with its holes, sharing blocks where the file system can. */
+/** One regular file with its holes, sharing blocks where the file system can; either side may be a block device. */
 export async function copyFile(
   source: string,
   target: string,
   options: Pick<CopyTreeOptions, 'signal' | 'onBytes'> = {},
 ): Promise<void> {
+  if ((await isBlockDevice(source)) || (await isBlockDevice(target))) return copyDevice(source, target, options);
   await run('cp', ['-a', '--reflink=auto', '--sparse=always', '-T', '--', source, target], limitsOf(options));
+}
+
+async function isBlockDevice(path: string): Promise<boolean> {
+  const found = await stat(path).catch((error: unknown) => {
+    if (errnoOf(error) === 'ENOENT') return undefined;
+    throw error;
+  });
+  return found?.isBlockDevice() === true;
+}
+
+/** A device keeps its size and gets every block; a file becomes what the device holds, with holes for zeroes. */
+async function copyDevice(
+  source: string,
+  target: string,
+  options: Pick<CopyTreeOptions, 'signal' | 'onBytes'>,
+): Promise<void> {
+  const limits = limitsOf(options);
+  if (await isBlockDevice(target)) {
+    await run('dd', [`if=${source}`, `of=${target}`, 'bs=4M', 'conv=notrunc,fsync', 'status=none'], limits);
+    return;
+  }
+  await run('dd', [`if=${source}`, `of=${target}`, 'bs=64K', 'conv=sparse,fsync', 'status=none'], limits);
+  await truncate(target, await contentSize(source));
 }
 
 function isLimit(bandwidth: string | undefined): boolean {

@@ -314,9 +314,10 @@ export class ReceivedBackup implements AsyncDisposable {
   /** Content of a file member over an existing file. */
   async extractFile(member: string, target: string): Promise<void> {
     await using file = await open(target, 'r+');
-    await file.truncate(0);
+    const device = (await file.stat()).isBlockDevice();
+    if (!device) await file.truncate(0);
     await this.#reading(member, catTar(this.#tar, [member], file.createWriteStream({ autoClose: false, start: 0 })));
-    await digHoles(dirname(target), basename(target));
+    if (!device) await digHoles(dirname(target), basename(target));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -151,7 +151,7 @@ export interface CopyBlocksOptions {
 /** Content of one device or file into another that is at least as large. */
 export async function copyBlocks(source: string, target: string, options: CopyBlocksOptions): Promise<void> {
   const conversion = options.zeroed ? 'conv=notrunc,sparse,fsync' : 'conv=notrunc,fsync';
-  await run('dd', [`if=${source}`, `of=${target}`, 'bs=4M', conversion, 'status=none'], {
+  await run('dd', [`if=${source}`, `of=${target}`, 'bs=64K', conversion, 'status=none'], {
     timeout: 24 * HOUR,
     ...(options.signal === undefined ? {} : { signal: options.signal }),
   });

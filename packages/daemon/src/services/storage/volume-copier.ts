@@ -33,11 +33,19 @@ const plain: RootOptions = { idRange: undefined, clone: 'auto', nesting: false }
 export class VolumeCopier {
   readonly #copyTree: CopyTree;
   readonly #copyFile: CopyFile;
+  readonly #contentSize: (path: string) => Promise<number>;
   readonly #ids: Ids;
 
-  constructor(options: { copyTree: CopyTree; copyFile: CopyFile; ids: Ids }) {
+  /** `contentSize`: bytes of a file or a block device. */
+  constructor(options: {
+    copyTree: CopyTree;
+    copyFile: CopyFile;
+    contentSize: (path: string) => Promise<number>;
+    ids: Ids;
+  }) {
     this.#copyTree = options.copyTree;
     this.#copyFile = options.copyFile;
+    this.#contentSize = options.contentSize;
     this.#ids = options.ids;
   }
 
@@ -111,7 +119,7 @@ export class VolumeCopier {
       await to.volumes.createFilled(target, fill, { config });
       return;
     }
-    await to.volumes.create(target, { config });
+    await to.volumes.create(target, { size: await this.#contentSize(path), config });
     const onBytes = bytesOf(onProgress, 'block');
     await this.#copyFile(path, await to.volumes.mount(target, { config }), { signal, onBytes });
   }
