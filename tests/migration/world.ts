@@ -40,7 +40,7 @@ export class MigrationWorld implements AsyncDisposable {
       daemon,
       request: (method, path, body, options) => daemon.request(method, path, body, options),
     };
-    await this.#join(side, '127.0.0.1:0', drivers);
+    await this.#join(side, `127.0.0.1:${await freePort()}`, drivers); // the same after a restart
     return side;
   }
 

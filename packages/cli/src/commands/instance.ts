@@ -1,7 +1,8 @@
-import type { Instance, StateOptions } from '@keelson/client';
+import type { Instance, InstanceCopyOptions, StateOptions } from '@keelson/client';
 import { type Command, defineCommand, type Parsed, UsageError } from '../command.ts';
 import type { Context } from '../context.ts';
 import { splitRemote } from '../remotes.ts';
+import { mode, modeOf } from './volume-copy.ts';
 
 /** Does one thing to each named instance, all at once; the first failure is thrown after all ended. */
 async function each(
@@ -97,16 +98,29 @@ async function copy(context: Context, parsed: Parsed): Promise<void> {
     const from = { type: 'copy', source: `${instance}/${snapshot}` };
     await source.client.instances.create({ ...change, name, source: from }, { signal: context.signal });
   } else {
-    const where = to === undefined ? { change } : { to, ...(pool === undefined ? {} : { pool }) };
+    const where = to === undefined ? { change } : { to, ...elsewhere(parsed) };
     await found.copy(name, { instanceOnly, signal: context.signal, ...where });
   }
   context.out.clearProgress();
   context.out.line(name);
 }
 
-/** Another name, pool or project on the same server. */
+type Target = ReturnType<Context['target']>;
+
+/** How a copy reaches another server, and in which pool it lands there. */
+function elsewhere(parsed: Parsed): Pick<InstanceCopyOptions, 'pool' | 'mode'> {
+  const [pool, mode] = [parsed.value('storage'), modeOf(parsed)];
+  return { ...(pool === undefined ? {} : { pool }), ...(mode === undefined ? {} : { mode }) };
+}
+
+/** Another name, pool or project on the same server, or another server. */
 async function move(context: Context, parsed: Parsed): Promise<void> {
   const from = context.target(parsed.arg('instance'));
+  const target = parsed.maybe('name');
+  if (target !== undefined) {
+    const to = context.target(target);
+    if (to.client !== from.client) return moveAway(context, from, { ...to, ...elsewhere(parsed) });
+  }
   const name = sameServer(context, from.remote, parsed.maybe('name') ?? from.name);
   const [pool, project] = [parsed.value('storage'), parsed.value('target-project')];
   const found = await from.client.instances.get(from.name, { signal: context.signal });
@@ -120,6 +134,19 @@ async function move(context: Context, parsed: Parsed): Promise<void> {
     { name, migration: true, ...(pool === undefined ? {} : { pool }), ...(project === undefined ? {} : { project }) },
     { wait: true, signal: context.signal },
   );
+}
+
+/** There first, then no longer here. */
+async function moveAway(
+  context: Context,
+  from: Target,
+  to: Target & Pick<InstanceCopyOptions, 'pool' | 'mode'>,
+): Promise<void> {
+  const { client, name, remote: _, ...how } = to;
+  context.out.progress(`Moving ${from.name} …`);
+  const found = await from.client.instances.get(from.name, { signal: context.signal });
+  await found.moveTo(client, { ...how, name: name || found.name, signal: context.signal });
+  context.out.clearProgress();
 }
 
 export const instanceCommands: readonly Command[] = [
@@ -154,21 +181,24 @@ export const instanceCommands: readonly Command[] = [
     options: [
       { name: 'instance-only', summary: 'without snapshots' },
       { name: 'storage', short: 's', value: 'pool', summary: 'pool of the copy' },
+      mode,
     ],
     examples: ['keelson copy web web2', 'keelson copy web/before-upgrade old', 'keelson copy web office:'],
     run: copy,
   }),
   defineCommand({
     path: ['move'],
-    summary: 'Move an instance to another name, pool or project',
+    summary: 'Move an instance to another name, pool, project or server',
     args: [
       { name: 'instance', summary: 'name of the instance' },
-      { name: 'name', optional: true, summary: 'its new name' },
+      { name: 'name', optional: true, summary: 'its new name; remote: for the same name on another server' },
     ],
     options: [
       { name: 'storage', short: 's', value: 'pool', summary: 'pool to move it to' },
       { name: 'target-project', value: 'name', summary: 'project to move it to' },
+      mode,
     ],
+    examples: ['keelson move web web2', 'keelson move web office:'],
     run: move,
   }),
 ];

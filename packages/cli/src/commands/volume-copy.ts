@@ -5,7 +5,8 @@ import { saveBackup } from './backup-file.ts';
 import { findVolume, follow, placeOf, pool, volume } from './volume-target.ts';
 
 const MODES = ['pull', 'push', 'relay'] as const;
-const mode = {
+/** The option that names the way between servers. */
+export const mode = {
   name: 'mode',
   value: 'mode',
   summary: 'between servers: pull, push or relay; default: the most direct',
@@ -13,7 +14,7 @@ const mode = {
 const targetProject = { name: 'target-project', value: 'project', summary: 'project to put it in' } as const;
 
 /** @throws UsageError */
-function modeOf(parsed: Parsed): (typeof MODES)[number] | undefined {
+export function modeOf(parsed: Parsed): (typeof MODES)[number] | undefined {
   const given = parsed.value('mode');
   const known = MODES.find((one) => one === given);
   if (given !== undefined && known === undefined)

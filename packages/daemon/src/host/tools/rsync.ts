@@ -116,7 +116,12 @@ async function converse({ child, args, from, to, wire }: Conversation, signal: A
     child.once('close', (code) => resolve(code ?? 137));
   });
   ended.catch(() => undefined); // awaited below
-  const stop = (): void => void child.kill('SIGKILL');
+  // The processes that rsync made end with their streams.
+  const stop = (): void => {
+    child.kill('SIGKILL');
+    from.destroy();
+    to.destroy();
+  };
   signal.addEventListener('abort', stop, { once: true });
   if (signal.aborted) stop();
   const complaints = collect(child.stderr);
