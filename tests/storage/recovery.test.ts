@@ -203,7 +203,7 @@ describe('recovery of lost records', () => {
   it('believes no name and no description that cannot be right', { timeout: 120_000 }, async () => {
     await world.daemon.run('POST', '/1.0/projects', { name: 'tenant', config: { 'features.profiles': 'false' } });
     const { metadata, rootfs } = await tinyImage();
-    await world.ok('image', 'import', metadata, rootfs, '--alias', 'tiny'); // images are lost with the records
+    await world.lxc('image', 'import', metadata, rootfs, '--alias', 'tiny'); // images are lost with the records
     for (const name of ['honest', 'victim']) await world.ok('init', 'tiny', name, '-s', 'p');
     for (const name of ['honest', 'victim'])
       await until(`the description of ${name}`, async () => told('p', name) !== '');

@@ -281,6 +281,8 @@ export interface AdoptOptions {
   readonly idRange: IdRange | undefined;
   /** The same of its snapshots. */
   readonly snapshots: ReadonlyMap<string, IdRange | undefined>;
+  /** `security.nesting`: the guest may have made overlays of its own. */
+  readonly nesting: boolean;
 }
 
 export interface FoundVolume {

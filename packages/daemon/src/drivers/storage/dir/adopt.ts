@@ -45,27 +45,39 @@ async function foreignSnapshots(dir: DirContext, volume: VolumeRef): Promise<str
 export async function adoptRoot(
   dir: DirContext,
   volume: VolumeRef,
-  { idRange, snapshots: ranges }: AdoptOptions,
+  { idRange, snapshots: ranges, nesting }: AdoptOptions,
 ): Promise<void> {
   if (volume.type !== 'container') return;
   await dir.queue.run({ exclusive: [volumeKey(volume)] }, async () => {
     if (dir.index.find(volume) !== undefined) return;
     const folder = volumePath(dir.path, volume);
     const snapshots: Record<string, Tree> = {};
+    const shifted: string[] = [];
+    const settle = async (id: string, range: IdRange | undefined): Promise<Tree> => {
+      const tree = treeOf({ id, base: 0 }, range);
+      if (tree.kind === 'plain' || !nesting) return tree;
+      shifted.push(id); // an overlay would hide what the guest's own overlays are made of
+      return { kind: 'plain', tree: await dir.mounts.flatten(tree) };
+    };
     for (const name of await foreignSnapshots(dir, volume)) {
       const id = await adoptFolder(
         dir,
         join(snapshotsPath(dir.path, volume), name, 'rootfs'),
         `${volume.name}/${name}`,
       );
-      snapshots[name] = treeOf({ id, base: 0 }, ranges.get(name));
+      snapshots[name] = await settle(id, ranges.get(name));
     }
     const id = await adoptFolder(dir, join(folder, 'rootfs'), volume.name);
-    const manifest: RootManifest = { version: 1, head: await headOf(dir, id, idRange), snapshots };
+    const manifest: RootManifest = {
+      version: 1,
+      head: await headOf(dir, await settle(id, idRange), idRange),
+      snapshots,
+    };
     await mkdir(join(folder, 'rootfs'), { recursive: true });
     await writeManifest(folder, manifest);
     await chmod(folder, 0o100);
     dir.index.adopt(volume, manifest);
+    for (const old of shifted) await dir.layers.discard(old);
     await dir.index.rescan();
     await dir.trash.discard(snapshotsPath(dir.path, volume)); // what was beside the snapshots' roots
   });
@@ -88,9 +100,9 @@ function treeOf(layer: LayerRef, idRange: IdRange | undefined): Tree {
   return overlayTree([{ ...layer, ...idRange }], undefined);
 }
 
-async function headOf(dir: DirContext, id: string, idRange: IdRange | undefined): Promise<Head> {
-  const tree = treeOf({ id, base: 0 }, idRange);
-  if (tree.kind === 'plain' || idRange === undefined) return { kind: 'plain', tree: id };
-  const upper = await dir.layers.createOver(dir.layers.files(id), idRange.base, idRange.base);
-  return headOver(tree, { id: upper, ...idRange });
+async function headOf(dir: DirContext, tree: Tree, idRange: IdRange | undefined): Promise<Head> {
+  if (tree.kind === 'plain') return tree;
+  const top = dir.mounts.top(tree);
+  const upper = await dir.layers.createOver(top.path, top.base, top.base);
+  return headOver(tree, idRange === undefined ? { id: upper, base: 0 } : { id: upper, ...idRange });
 }

@@ -1,3 +1,4 @@
+import { isTrue } from '@keelson/api';
 import type { AdoptOptions, IdRange } from '../../../drivers/storage/contract.ts';
 import type { BackupConfig, DescribedState } from './backup-config.ts';
 import { parseIdMap } from './idmap.ts';
@@ -7,5 +8,6 @@ export function shiftOf({ instance, snapshots }: BackupConfig, names: readonly s
   const rangeOf = (state: DescribedState | undefined): IdRange | undefined =>
     parseIdMap((state ?? instance).config['volatile.last_state.idmap']);
   const ranges = names.map((name) => [name, rangeOf(snapshots.find((one) => one.name === name))] as const);
-  return { idRange: rangeOf(instance), snapshots: new Map(ranges) };
+  const nesting = isTrue(instance.config['security.nesting']);
+  return { idRange: rangeOf(instance), snapshots: new Map(ranges), nesting };
 }
