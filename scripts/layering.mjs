@@ -8,7 +8,7 @@ import { ROOT } from './lib/process.mjs';
 function sources() {
   return readdirSync(join(ROOT, 'packages')).flatMap((name) =>
     readdirSync(join(ROOT, 'packages', name, 'src'), { recursive: true, encoding: 'utf8' })
-      .filter((path) => /\.tsx?$/u.test(path) && !/(?:\.test|-conformance)\.tsx?$/u.test(path))
+      .filter((path) => /\.tsx?$/u.test(path) && !/(?:\.test|-conformance)\.tsx?$|\/conformance\//u.test(path))
       .map((path) => `packages/${name}/src/${path}`),
   );
 }

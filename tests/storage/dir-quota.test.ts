@@ -80,6 +80,7 @@ describe.each(['ext4', 'xfs'] as const)('project quotas of dir on %s', (type) =>
     await there.snapshots.create(custom('v'), 's0', { running: false });
     await there.snapshots.restore(custom('v'), 's0');
     expect(await there.volumes.usage(custom('v'))).toBeGreaterThanOrEqual(8 * MIB);
+    expect((await asGuest()).stderr).toMatch(FULL);
     await there.quota?.set(custom('v'), undefined);
     await there.volumes.delete(custom('v'));
   });

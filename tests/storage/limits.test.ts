@@ -14,7 +14,7 @@ describe('limits of disks', () => {
   beforeAll(async () => {
     world = await InstanceWorld.open();
     await world.daemon.run('POST', '/1.0/storage-pools', { name: 'b', driver: 'btrfs', config: { size: '512MiB' } });
-    version = cgroupVersions(await readCgroupLayout()).blkio;
+    version = cgroupVersions(readCgroupLayout()).blkio;
   });
   afterAll(() => world?.[Symbol.asyncDispose]());
 
@@ -27,7 +27,7 @@ describe('limits of disks', () => {
     const groups = readFileSync(`/proc/${body.metadata.pid}/cgroup`, 'utf8');
     const path =
       /^\d+:(?:[^:]*,)?blkio(?:,[^:]*)?:\/(.*)$/m.exec(groups)?.[1] ?? /^0::\/(.*)$/m.exec(groups)?.[1] ?? '';
-    const group = new Cgroup(await readCgroupLayout(), path.replace(/\/init\.scope$/, ''));
+    const group = new Cgroup(readCgroupLayout(), path.replace(/\/init\.scope$/, ''));
     if (version === 2) return ((await group.read('io', 'io.max')) ?? '').split('\n').filter((line) => line !== '');
     const found: string[] = [];
     for (const what of ['read_bps', 'read_iops', 'write_bps', 'write_iops']) {

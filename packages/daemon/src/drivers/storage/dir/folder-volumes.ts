@@ -109,8 +109,10 @@ export class FolderVolumes implements Volumes {
       const fresh = join(staging, newId());
       try {
         await mkdir(fresh, { mode: 0o700 });
-        await projects.carry(volumePath(path, volume), [fresh]);
+        // Not the volume's own project: both together may be more than its limit.
+        await projects.begin([fresh]);
         await copyTree(source, fresh);
+        await projects.succeed(volumePath(path, volume), fresh);
         await renameExchange(fresh, volumePath(path, volume));
       } finally {
         await trash.discard(fresh);

@@ -38,6 +38,14 @@ export class FolderProjects {
     for (const folder of to) await setProject(folder, project);
   }
 
+  /** The folder `to`, which has a project of its own, gets the limit of `from`, whose place it takes. */
+  async succeed(from: string, to: string): Promise<void> {
+    if (!this.#active) return;
+    const project = await projectOf(from);
+    const { limit } = project === 0 ? { limit: undefined } : await projectUse(this.#pool, project);
+    if (limit !== undefined) await limitProject(this.#pool, await projectOf(to), limit);
+  }
+
   /** Bytes counted for the folder; undefined when nothing is. */
   async used(folder: string): Promise<number | undefined> {
     if (!this.#active) return undefined;

@@ -45,7 +45,7 @@ function sameDiskLimits(before: Devices, after: Devices): boolean {
     JSON.stringify(
       Object.entries(devices)
         .filter(([, device]) => device['type'] === 'disk' && diskRates(device) !== undefined)
-        .map(([name, device]) => [name, device['pool'], device['source'], diskRates(device)])
+        .map(([name, device]) => JSON.stringify([name, device['pool'], device['source'], diskRates(device)]))
         .sort(),
     );
   return limitsOf(before) === limitsOf(after);
