@@ -104,6 +104,7 @@ describe('a pool whose source is not what it was', () => {
       await refusals(pool);
       renameSync(`${source}-away`, source);
       await works(pool);
+      expect(existsSync(source)).toBe(true);
     },
   );
 
@@ -122,6 +123,7 @@ describe('a pool whose source is not what it was', () => {
       await refusals(pool);
       renameSync(`${image}-away`, image);
       await works(pool);
+      expect(existsSync(image)).toBe(false);
     },
   );
 

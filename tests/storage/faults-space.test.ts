@@ -8,6 +8,8 @@ import { namesIn, smallDisk, type SmallDisk } from './small-disk.ts';
 const MIB = 1024 ** 2;
 const volumes = (pool: string) => `/1.0/storage-pools/${pool}/volumes/custom`;
 
+const byText = (a: string, b: string): number => (a < b ? -1 : 1);
+
 /** The end of a request: its own error, or that of its operation; empty when all went well. */
 async function failureOf(daemon: TestDaemon, method: string, path: string, body?: unknown): Promise<string> {
   return daemon.run(method, path, body).then(
@@ -108,7 +110,7 @@ describe('a full disk under the state folder', () => {
     // The daemon is up, what was acknowledged is there, and nothing that was refused.
     expect((await daemon.request('GET', '/1.0')).status).toBe(200);
     const listed = (await daemon.request<string[]>('GET', volumes('p'))).body.metadata;
-    expect(listed.map((url) => url.split('/').at(-1)).toSorted()).toEqual([...made, 'v'].toSorted());
+    expect(listed.map((url) => url.split('/').at(-1) ?? '').toSorted(byText)).toEqual([...made, 'v'].toSorted(byText));
     expect(await descriptionOf('v')).toBe('before');
     expect(readFileSync(join(disk.path, 'storage-pools/p/custom/default_v/file'), 'utf8')).toBe('precious');
     await disk.empty();

@@ -138,6 +138,6 @@ describe('kill -9 in the middle of a long copy', () => {
     await change('b', 'p');
     await check('at the end');
     await clean();
-    await emptied();
+    expect(await emptied()).toBe(true);
   });
 });

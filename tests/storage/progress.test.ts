@@ -45,7 +45,7 @@ describe('copies of storage', () => {
       'create_backup',
       '',
     ],
-  ] as const)('tell how far they are: %s', { timeout: 60_000 }, async (_what, method, path, body, stage, label) => {
+  ] as const)('tell how far they are: %s', { timeout: 60_000 }, async (...[, method, path, body, stage, label]) => {
     const metadata = await progressOf(method, path, body);
     const text = label === '' ? '' : `${label}: `;
     expect(metadata[`${stage}_progress`]).toMatch(new RegExp(`^${text}[0-9.]+[kMG]?B( \\([0-9.]+[kMG]?B/s\\))?$`));

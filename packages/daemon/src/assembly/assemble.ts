@@ -61,7 +61,7 @@ export async function assemble(options: DaemonOptions): Promise<Daemon> {
   const clock = options.clock ?? new SystemClock();
   const events = options.events ?? new EventService({ clock });
   const store = stack.use(options.store);
-  const { stateDir, log, ids = randomIds } = options;
+  const { stateDir, log, ids = randomIds, cephFolder } = options;
   const base = await openFoundations({ stateDir, store, events, log, clock, ids }, stack);
   const projectExists = (name: string): boolean => name === 'default' || base.records.projects.get(name) !== undefined;
 
@@ -93,17 +93,9 @@ export async function assemble(options: DaemonOptions): Promise<Daemon> {
   for (const one of drivers.all()) stack.defer(() => one.dispose());
   const driver = drivers.get('container');
   const { guard } = projects;
-  const { cephFolder } = options;
   const warnings = warningsVertical(base);
-  const storageNeeds = {
-    images: images.forInstances,
-    guests: driver,
-    config: server.config,
-    guard,
-    warnings: warnings.service,
-    cephFolder,
-  };
-  const storage = storageVertical(base, storageNeeds, stack);
+  const others = { images: images.forInstances, guests: driver, warnings: warnings.service };
+  const storage = storageVertical(base, { ...others, config: server.config, guard, cephFolder }, stack);
   late.imageVolumes = storage.imageVolumes;
   const instances = await instancesVertical(
     base,

@@ -32,13 +32,23 @@ class ParallelGzip extends Transform {
     if (this.#size < BLOCK) return done();
     this.#begin();
     if (this.#running.length < this.#threads) return done();
-    this.#writeOldest().then(() => done(), done);
+    this.#finish(this.#writeOldest(), done);
   }
 
   override _flush(done: TransformCallback): void {
     // An empty stream is one empty member.
     if (this.#size > 0 || this.#running.length === 0) this.#begin();
-    this.#writeAll().then(() => done(), done);
+    this.#finish(this.#writeAll(), done);
+  }
+
+  #finish(work: Promise<void>, done: TransformCallback): void {
+    void (async () => {
+      const error = await work.then(
+        () => null,
+        (reason: unknown) => (reason instanceof Error ? reason : new Error(String(reason))),
+      );
+      done(error);
+    })();
   }
 
   #begin(): void {
