@@ -226,7 +226,7 @@ describe('recovery of lost records', () => {
     plant('alias', `a: &a [x]\nb: [${'*a, '.repeat(500)}]\n`);
     plant('not a name', called('not a name'));
     plant('privileged', called('privileged').replace('config:', 'config:\n    no.such.key: "1"'));
-    plant('dotdot', called('dotdot').replace('profiles:', 'snapshots:\n  - name: "../../victim"\nprofiles:'));
+    plant('dotdot', `${called('dotdot')}snapshots:\n  - name: "../../victim"\n`);
     symlinkSync('/etc', at('p', 'containers', 'away'));
     for (const name of ['noproject', 'a b_volume', '.._x']) mkdirSync(at('p', 'custom', name));
     await world.daemon.kill();
@@ -239,7 +239,8 @@ describe('recovery of lost records', () => {
     const pools = [{ name: 'p', driver: 'dir' }];
     const found = await recover('validate', pools);
     expect(found.UnknownVolumes.map(({ name }) => name).sort()).toEqual(['dotdot', 'honest', 'privileged', 'victim']);
-    const named = (name: string) => found.Problems.filter((one) => one.includes(`"${name}"`));
+    const named = (name: string) =>
+      found.Problems.filter((one) => one.replace(/^(Instance|Volume) /, '').startsWith(`"${name}" `));
     for (const name of [
       'tenant_forged',
       'forged',
