@@ -1,9 +1,9 @@
 import { join } from 'node:path';
-import { describe, it } from 'vitest';
+import { describe } from 'vitest';
 import { describeStorageDriver } from '../../packages/daemon/src/drivers/storage/storage-conformance.ts';
 import { driverNamed } from './drivers.ts';
 
-const { supported, reason } = await driverNamed('lvm').probe();
+const { supported, reason = '' } = await driverNamed('lvm').probe();
 
 /** Each kind of pool and its volumes; KEELSON_LVM picks some by name. */
 const KINDS: Readonly<
@@ -16,8 +16,8 @@ const KINDS: Readonly<
 };
 const wanted = process.env['KEELSON_LVM']?.split(',') ?? Object.keys(KINDS);
 
-if (supported) {
-  for (const [kind, { pool, volume }] of Object.entries(KINDS).filter(([name]) => wanted.includes(name)))
+describe.skipIf(!supported)(`lvm${supported ? '' : ` (not run: ${reason})`}`, () => {
+  for (const [kind, { pool, volume }] of Object.entries(KINDS).filter(([name]) => wanted.includes(name))) {
     describeStorageDriver(`lvm (${kind})`, {
       newDriver: () => driverNamed('lvm'),
       spec: (folder) => ({
@@ -28,4 +28,5 @@ if (supported) {
       }),
       volumeConfig: volume,
     });
-} else describe('storage driver lvm', () => it.skip(`is not run: ${reason ?? ''}`, () => undefined));
+  }
+});

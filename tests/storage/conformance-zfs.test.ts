@@ -1,11 +1,11 @@
 import { join } from 'node:path';
-import { describe, it } from 'vitest';
+import { describe } from 'vitest';
 import type { ConformanceTarget } from '../../packages/daemon/src/drivers/storage/conformance/fixtures.ts';
 import { describeStorageDriver } from '../../packages/daemon/src/drivers/storage/storage-conformance.ts';
 import { describeNativeTransfer } from '../../packages/daemon/src/drivers/storage/conformance/native-transfer.ts';
 import { driverNamed } from './drivers.ts';
 
-const { supported, reason } = await driverNamed('zfs').probe();
+const { supported, reason = '' } = await driverNamed('zfs').probe();
 let made = 0;
 
 const target: ConformanceTarget = {
@@ -19,7 +19,7 @@ const target: ConformanceTarget = {
   restores: 'newest',
 };
 
-if (supported) {
+describe.skipIf(!supported)(`zfs${supported ? '' : ` (not run: ${reason})`}`, () => {
   describeStorageDriver('zfs', target);
   describeNativeTransfer('zfs', target);
-} else describe('storage driver zfs', () => it.skip(`is not run: ${reason ?? ''}`, () => undefined));
+});
