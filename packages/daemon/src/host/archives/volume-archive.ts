@@ -1,7 +1,7 @@
 import { createReadStream, createWriteStream } from 'node:fs';
 import { chown, mkdir, mkdtemp, open, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { PassThrough, type Readable, Writable } from 'node:stream';
+import { PassThrough, type Readable, Transform, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { pack } from 'tar-stream';
 import { errors } from '../../core/errors.ts';
@@ -66,7 +66,7 @@ export class VolumeArchives {
     const { signal, onBytes } = options;
     try {
       const out = createWriteStream(partial, { mode: 0o600, flush: true });
-      const counted = byteCounter(onBytes);
+      const counted = counter(onBytes);
       const tar = tarOf(content, this.#scratch, signal);
       const flow = signal === undefined ? {} : { signal };
       if (codec === undefined || codec === 'none') await pipeline(tar, counted, out, flow);
@@ -333,6 +333,23 @@ export class ReceivedBackup implements AsyncDisposable {
       throw error;
     }
   }
+}
+
+/** Passes bytes on and tells their number, at most a few times a second. */
+function counter(onBytes: ((bytes: number) => void) | undefined): Transform {
+  let bytes = 0;
+  let told = 0;
+  return new Transform({
+    highWaterMark: 256 * 1024,
+    transform(chunk: Buffer, _encoding, done) {
+      bytes += chunk.length;
+      if (onBytes !== undefined && bytes - told >= 4 * MIB) {
+        told = bytes;
+        onBytes(bytes);
+      }
+      done(null, chunk);
+    },
+  });
 }
 
 /** index.yaml, then the parts in order. */
