@@ -24,9 +24,11 @@ export async function adoptRoot(
   if (volume.type !== 'container') return;
   await pool.queue.run({ exclusive: [volumeKey(volume)] }, async () => {
     for (const [name, range] of snapshots) {
-      if (range !== undefined) await unshift(pool, namespaces, snapshotPath(pool.path, volume, name), range, true);
+      if (range !== undefined)
+        await unshift(pool, namespaces, snapshotPath(pool.path, volume, name), { ...range, readOnly: true });
     }
-    if (idRange !== undefined) await unshift(pool, namespaces, volumePath(pool.path, volume), idRange, false);
+    if (idRange !== undefined)
+      await unshift(pool, namespaces, volumePath(pool.path, volume), { ...idRange, readOnly: false });
   });
 }
 
@@ -34,8 +36,7 @@ async function unshift(
   pool: BtrfsContext,
   namespaces: UserNamespaces,
   path: string,
-  { base, size }: IdRange,
-  readOnly: boolean,
+  { base, size, readOnly }: IdRange & { readonly readOnly: boolean },
 ): Promise<void> {
   const { uid } = await lstat(join(path, 'rootfs'));
   if (uid < base || uid >= base + size) return;
