@@ -9,7 +9,7 @@ import { OperationWaiter } from './operation-waiter.ts';
 import { CertificateManager, trustSecret } from './resources/certificate.ts';
 import { ClusterManager } from './resources/cluster.ts';
 import { ImageManager } from './resources/image.ts';
-import { InstanceManager } from './resources/instance.ts';
+import { InstanceManager } from './resources/instance-manager.ts';
 import { NetworkManager } from './resources/network.ts';
 import { OperationManager } from './resources/operation.ts';
 import { ProfileManager } from './resources/profile.ts';

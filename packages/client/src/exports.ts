@@ -35,12 +35,12 @@ export {
   type NewFile,
   type PutOptions,
 } from './resources/instance-files.ts';
+export { InstanceManager } from './resources/instance-manager.ts';
 export { InstanceBackups, InstanceLogs, InstanceTemplates } from './resources/instance-extras.ts';
 export { Snapshot, SnapshotManager } from './resources/instance-parts.ts';
 export {
   Instance,
   type InstanceCopyOptions,
-  InstanceManager,
   type InstanceMoveOptions,
   type InstanceTarget,
   type StateOptions,

@@ -1,7 +1,8 @@
 import type { InstancesPost, Operation } from '@keelson/api';
 import { migrate, type MigrationOrigin, type MigrationPeer, modeBetween } from '../migration.ts';
 import type { CallOptions } from '../model.ts';
-import type { Instance, InstanceCopyOptions, InstanceManager } from './instance.ts';
+import type { InstanceManager } from './instance-manager.ts';
+import type { Instance, InstanceCopyOptions } from './instance.ts';
 
 type Devices = NonNullable<InstancesPost['devices']>;
 type CopyOptions = Omit<InstanceCopyOptions, 'to'> & { readonly name: string };
