@@ -16,6 +16,8 @@ import { type FrontDoor, sendError } from './front-door.ts';
 /** Time a client has to send its header lines, milliseconds. */
 const HEADERS_TIMEOUT = 15_000;
 const KEEP_ALIVE_TIMEOUT = 65_000;
+/** Idle time after which a connection is probed, milliseconds. */
+const KEEP_ALIVE_PROBE = 30_000;
 /** Bytes one websocket message may have. */
 const MAX_MESSAGE = 16 * 1024 * 1024;
 /** Websocket close code of a server that stops. */
@@ -27,6 +29,9 @@ const LIMITS = {
   keepAliveTimeout: KEEP_ALIVE_TIMEOUT,
   maxHeaderSize: 32 * 1024,
   noDelay: true,
+  // A migration's peer that is gone without a word is noticed.
+  keepAlive: true,
+  keepAliveInitialDelay: KEEP_ALIVE_PROBE,
   shouldUpgradeCallback: (request: IncomingMessage) => request.headers.upgrade?.toLowerCase() === 'websocket',
 } satisfies ServerOptions;
 
