@@ -18,7 +18,7 @@ export async function incusTree(): Promise<string> {
 
 /** Whether `incusTree` can be had here; makes it. */
 export async function probeIncus(): Promise<Probe> {
-  const basics = allOf(probeRoot(), probePrograms('mmdebstrap', 'unshare', 'lxc-start'));
+  const basics = allOf(probeRoot(), probePrograms('mmdebstrap', 'unshare', 'setpriv', 'lxc-start'));
   if (!basics.ok) return basics;
   try {
     await incusTree();

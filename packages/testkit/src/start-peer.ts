@@ -72,7 +72,8 @@ export async function startIncus(): Promise<TestPeer> {
     name: 'incus',
     dir,
     base,
-    argv: ['unshare', ...unshare],
+    // Nothing of it outlives the tests, even when they are killed.
+    argv: ['setpriv', '--pdeathsig', 'KILL', 'unshare', ...unshare],
     env: { INCUS_DIR: dir, BASE: base, TREE: tree },
     stop: stopChildren,
   });
