@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { command } from '@keelson/testkit';
+import { command, until } from '@keelson/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { StoragePool, VolumeRef } from '../../packages/daemon/src/drivers/storage/contract.ts';
 import { projectOf, setProject } from '../../packages/daemon/src/host/project-quota.ts';
@@ -76,6 +76,8 @@ describe.each(['ext4', 'xfs'] as const)('project quotas of dir on %s', (type) =>
     expect((await asGuest()).code).toBe(0);
     await expect(there.quota?.set(custom('v'), 2 * MIB)).rejects.toMatchObject({ code: 'bad-request' });
     rmSync(join(path, 'more'));
+    // xfs gives the space of a removed file back a moment later.
+    await until('the space', async () => ((await there.volumes.usage(custom('v'))) ?? 0) < 9 * MIB);
     await there.quota?.set(custom('v'), 9 * MIB);
     await there.snapshots.create(custom('v'), 's0', { running: false });
     await there.snapshots.restore(custom('v'), 's0');
