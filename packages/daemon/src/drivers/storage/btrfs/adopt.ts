@@ -7,6 +7,7 @@ import { cloneMount, unmountAll } from '../../../host/mounts.ts';
 import { renameExchange } from '../../../host/syscalls.ts';
 import { createSubvolume, limitReferenced, referencedLimit } from '../../../host/tools/btrfs.ts';
 import { nestedSubvolumes, setReadOnly } from '../../../host/tools/btrfs-tree.ts';
+import { rootIn } from '../common/plain-content.ts';
 import { snapshotPath, volumeKey, volumePath } from '../common/volume-names.ts';
 import type { AdoptOptions, IdRange, VolumeRef } from '../contract.ts';
 import { type BtrfsContext, discardSubvolume, MODES } from './context.ts';
@@ -38,7 +39,7 @@ async function unshift(
   path: string,
   { base, size, readOnly }: IdRange & { readonly readOnly: boolean },
 ): Promise<void> {
-  const { uid } = await lstat(join(path, 'rootfs'));
+  const { uid } = await lstat(await rootIn(path));
   if (uid < base || uid >= base + size) return;
   if ((await nestedSubvolumes(path)).length > 0)
     throw errors.badRequest(

@@ -11,8 +11,9 @@ import { limitReferenced, referencedLimit } from '../../../host/tools/btrfs.ts';
 import { receiveSubvolume, setReceived, subvolumeInfo } from '../../../host/tools/btrfs-send.ts';
 import { setReadOnly, snapshotInside, snapshotSubvolume, snapshotTree } from '../../../host/tools/btrfs-tree.ts';
 import { byteCounter } from '../common/byte-counter.ts';
+import { blocksIn, rootIn } from '../common/plain-content.ts';
 import { renameOrConflict } from '../common/publish.ts';
-import { snapshotPath, snapshotsPath, volumeKey, volumePath } from '../common/volume-names.ts';
+import { contentFile, snapshotPath, snapshotsPath, volumeKey, volumePath } from '../common/volume-names.ts';
 import type { NativeInner, NativeReceive, ProgressOptions, VolumeRef } from '../contract.ts';
 import { type BtrfsContext, discardSubvolume, MODES } from './context.ts';
 import { publish } from './publish.ts';
@@ -74,7 +75,7 @@ export class BtrfsReceive implements NativeReceive {
       }
       try {
         // Not the received subvolume itself: an incremental stream could take it, changed since, for its parent.
-        await snapshotTree(await this.#whole(received), fresh);
+        await snapshotTree(await this.#checked(received), fresh);
         await chmod(fresh, MODES[this.#target.type]);
         await publish(this.#pool, this.#target, {
           head: fresh,
@@ -161,8 +162,18 @@ export class BtrfsReceive implements NativeReceive {
 
   async #snapshots(): Promise<Map<string, string>> {
     const found = new Map<string, string>();
-    for (const [name, part] of this.#parts) if (name !== undefined) found.set(name, await this.#whole(part));
+    for (const [name, part] of this.#parts) if (name !== undefined) found.set(name, await this.#checked(part));
     return found;
+  }
+
+  /** The part, complete, with content where it has to be. */
+  async #checked(part: ReceivedPart): Promise<string> {
+    const whole = await this.#whole(part);
+    const { type, contentType } = this.#target;
+    if (type === 'container') await rootIn(whole);
+    else if (contentType !== 'filesystem' && (await blocksIn(whole, contentFile(this.#target))) === undefined)
+      throw errors.badRequest(`The volume "${this.#target.name}" did not arrive`);
+    return whole;
   }
 
   /** The part with what is inside it. */

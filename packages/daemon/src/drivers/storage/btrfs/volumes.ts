@@ -5,6 +5,7 @@ import { pathExists } from '../../../host/files.ts';
 import { renameExchange } from '../../../host/syscalls.ts';
 import { createSubvolume, limitReferenced, referencedBytes, referencedLimit } from '../../../host/tools/btrfs.ts';
 import { setReadOnly, snapshotTree } from '../../../host/tools/btrfs-tree.ts';
+import { rootIn } from '../common/plain-content.ts';
 import { renameOrConflict } from '../common/publish.ts';
 import { fillEmpty, VolumeFolders } from '../common/volume-folders.ts';
 import { isSnapshot, snapshotPath, snapshotsPath, volumePath } from '../common/volume-names.ts';
@@ -126,9 +127,10 @@ export class BtrfsVolumes implements Volumes, Omit<Roots, 'copy' | 'createFilled
     const folder = volumePath(this.#pool.path, volume);
     if (!(await pathExists(folder))) throw errors.notFound('Storage volume not found');
     if (volume.type === 'virtual-machine') return { path: folder, ids: 'plain' };
+    const path = await rootIn(folder);
     const base = options.idRange?.base ?? 0;
     if ((await stat(folder)).uid !== base) await chown(folder, base, base);
-    return { path: join(folder, 'rootfs'), ids: 'plain' };
+    return { path, ids: 'plain' };
   }
 
   createSnapshot(volume: VolumeRef, snapshot: string): Promise<void> {
@@ -173,7 +175,7 @@ export class BtrfsVolumes implements Volumes, Omit<Roots, 'copy' | 'createFilled
 
   async mountSnapshot(volume: VolumeRef, snapshot: string): Promise<RootMount> {
     const content = await this.#folders.snapshotContent(volume, snapshot);
-    return { path: volume.type === 'container' ? join(content, 'rootfs') : content, ids: 'plain' };
+    return { path: volume.type === 'container' ? await rootIn(content) : content, ids: 'plain' };
   }
 
   #folder(volume: VolumeRef | SnapshotRef): string {

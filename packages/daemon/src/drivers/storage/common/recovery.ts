@@ -48,7 +48,7 @@ export class FolderRecovery implements PoolRecovery {
     if (volume !== undefined && !(await isFolder(volumePath(this.#options.path, volume)))) return;
     if (volume === undefined || !isRootVolume(volume)) await mkdir(folder, { recursive: true, mode: 0o700 });
     for (const [name, content] of files) {
-      if ((await readSmallFile(join(folder, plainName(name)))) === content) continue;
+      if ((await this.read(volume, plainName(name))) === content) continue;
       await writeSmallFile(folder, name, content).catch((error: unknown) => {
         if (errnoOf(error) !== 'ENOENT') throw error; // the volume was renamed or deleted meanwhile
       });
@@ -125,10 +125,10 @@ function plainName(name: string): string {
 async function writeSmallFile(folder: string, name: string, content: string): Promise<void> {
   const path = join(folder, name);
   const fresh = join(dirname(path), `.${name.slice(name.lastIndexOf('/') + 1)}.new`);
-  if (dirname(path) !== folder)
-    await mkdir(dirname(path), { mode: 0o700 }).catch((error: unknown) => {
-      if (errnoOf(error) !== 'EEXIST') throw error;
-    });
+  if (dirname(path) !== folder && !(await isFolder(dirname(path)))) {
+    await rm(dirname(path), { force: true }); // a link, which came with the volume
+    await mkdir(dirname(path), { mode: 0o700 });
+  }
   await rm(fresh, { force: true });
   const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
   const handle = await open(fresh, flags, 0o400);

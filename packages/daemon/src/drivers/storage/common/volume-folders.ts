@@ -5,6 +5,7 @@ import type { KeyedQueue } from '../../../core/keyed-queue.ts';
 import { pathExists } from '../../../host/files.ts';
 import { errnoOf } from '../../../host/syscalls.ts';
 import type { VolumeRef } from '../contract.ts';
+import { blocksIn } from './plain-content.ts';
 import { renameOrConflict } from './publish.ts';
 import { contentFile, snapshotPath, snapshotsPath, volumeKey, volumePath } from './volume-names.ts';
 
@@ -38,15 +39,15 @@ export class VolumeFolders {
 
   /** The folder of files, or the file of blocks. @throws not-found. */
   async content(volume: VolumeRef): Promise<string> {
-    const path = contentIn(volumePath(this.#path, volume), volume);
-    if (!(await pathExists(path))) throw errors.notFound('Storage volume not found');
+    const path = await contentIn(volumePath(this.#path, volume), volume);
+    if (path === undefined) throw errors.notFound('Storage volume not found');
     return path;
   }
 
   /** @throws not-found. */
   async snapshotContent(volume: VolumeRef, snapshot: string): Promise<string> {
-    const path = contentIn(snapshotPath(this.#path, volume, snapshot), volume);
-    if (!(await pathExists(path))) throw errors.notFound('Storage volume snapshot not found');
+    const path = await contentIn(snapshotPath(this.#path, volume, snapshot), volume);
+    if (path === undefined) throw errors.notFound('Storage volume snapshot not found');
     return path;
   }
 
@@ -97,6 +98,7 @@ export async function fillEmpty(folder: string, volume: VolumeRef, size: number 
   await file.truncate(size ?? 0);
 }
 
-function contentIn(folder: string, volume: VolumeRef): string {
-  return volume.type !== 'custom' || volume.contentType === 'filesystem' ? folder : join(folder, contentFile(volume));
+async function contentIn(folder: string, volume: VolumeRef): Promise<string | undefined> {
+  if (volume.type === 'custom' && volume.contentType !== 'filesystem') return blocksIn(folder, contentFile(volume));
+  return (await pathExists(folder)) ? folder : undefined;
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { chmod, mkdir, readdir, rename } from 'node:fs/promises';
+import { chmod, lstat, mkdir, readdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errors } from '../../../core/errors.ts';
 import { pathExists } from '../../../host/files.ts';
@@ -89,7 +89,12 @@ async function adoptFolder(dir: DirContext, source: string, origin: string): Pro
   const files = dir.layers.files(id);
   await mkdir(dir.layers.work(id), { recursive: true });
   if (await pathExists(files)) return id;
-  if (!(await pathExists(source))) throw errors.badRequest(`"${source}" holds no root file system`);
+  // A link there would lead out of the pool.
+  const isFolder = await lstat(source).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+  if (!isFolder) throw errors.badRequest(`"${source}" holds no root file system`);
   await rename(source, files);
   return id;
 }

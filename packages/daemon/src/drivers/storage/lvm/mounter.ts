@@ -5,6 +5,7 @@ import { pathExists } from '../../../host/files.ts';
 import { isMountPoint, unmountAll } from '../../../host/mounts.ts';
 import { blockFileSystem, mountBlock, renewIdentity } from '../../../host/tools/block-fs.ts';
 import { linkFolder, removePoint } from '../common/mount-points.ts';
+import { rootIn } from '../common/plain-content.ts';
 import { contentFile, snapshotPath, volumePath } from '../common/volume-names.ts';
 import type { RootMount, RootOptions, SnapshotRef, VolumeOptions, VolumeRef } from '../contract.ts';
 import type { LvmContext } from './context.ts';
@@ -54,7 +55,7 @@ export class LvmMounter {
     const found = await stat(path);
     if (found.uid !== base) await chown(path, base, base);
     if ((found.mode & 0o7777) !== 0o100) await chmod(path, 0o100);
-    return { path: join(path, 'rootfs'), ids: 'plain' };
+    return { path: await rootIn(path), ids: 'plain' };
   }
 
   /** A copy that lives as long as the mount stands for a thin snapshot: its log can be replayed and its identity changed. */

@@ -6,6 +6,7 @@ import { pathExists } from '../../../host/files.ts';
 import { mountDevice } from '../../../host/loop.ts';
 import { isMountPoint, unmountAll } from '../../../host/mounts.ts';
 import { linkFolder } from '../common/mount-points.ts';
+import { rootIn } from '../common/plain-content.ts';
 import { contentFile, snapshotPath, volumePath } from '../common/volume-names.ts';
 import type { RootMount, RootOptions, SnapshotRef, VolumeRef } from '../contract.ts';
 import type { ZfsContext } from './context.ts';
@@ -56,7 +57,7 @@ export class ZfsMounter {
     const found = await stat(path);
     if (found.uid !== base) await chown(path, base, base);
     if ((found.mode & 0o7777) !== 0o100) await chmod(path, 0o100);
-    return { path: join(path, 'rootfs'), ids: 'plain' };
+    return { path: await rootIn(path), ids: 'plain' };
   }
 
   /** A file system's snapshot is mounted itself; a zvol's has no device, so a clone that lives as long stands for it. */
