@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { ReturnFilter } from './pty.ts';
 
-function filtered(chunks: readonly string[], adds: readonly boolean[] = []): string {
+function filtered(chunks: readonly string[]): string {
   const seen: string[] = [];
   const filter = new ReturnFilter((data) => seen.push(data.toString()));
-  chunks.forEach((chunk, index) => filter.add(Buffer.from(chunk), () => adds[index] ?? true));
+  for (const chunk of chunks) filter.add(Buffer.from(chunk));
   filter.flush();
   return seen.join('');
 }
@@ -20,10 +20,5 @@ describe('ReturnFilter', () => {
 
   it('sees a pair that two reads split', () => {
     expect(filtered(['a\r', '\nb\r\r', '\nc'])).toBe('a\nb\r\nc');
-  });
-
-  it('changes nothing on a terminal that adds none, and stays on once it was', () => {
-    expect(filtered(['a\r\n'], [false])).toBe('a\r\n');
-    expect(filtered(['a\r\n', 'b\r\n'], [true, false])).toBe('a\nb\n');
   });
 });

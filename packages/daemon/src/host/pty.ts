@@ -1,15 +1,22 @@
+import { spawn } from 'node:child_process';
+import { closeSync, writeSync } from 'node:fs';
+import { constants } from 'node:os';
 import { Duplex } from 'node:stream';
-import { type IPty, spawn } from '@lydell/node-pty';
+import { ReadStream } from 'node:tty';
 import { COMMAND_ENVIRONMENT } from './run.ts';
-import { addsReturns, makeRaw } from './termios.ts';
+import { errnoOf } from './syscalls.ts';
+import { addsReturns, openTerminal, setSize } from './termios.ts';
 
 export interface TerminalProcess {
-  readonly pid: number;
-  /** Both directions of the terminal; ends when the process has ended and its output was read. */
+  /** Undefined when it could not be started; `exited` is then 126. */
+  readonly pid: number | undefined;
+  /**
+   * Both directions of the terminal. Ends when the process has ended and all of its output was read; what is not
+   * read holds the process back. Input waits until the process has set its terminal up.
+   */
   readonly terminal: Duplex;
   readonly exited: Promise<number>;
   resize(width: number, height: number): void;
-  kill(signal: NodeJS.Signals): void;
 }
 
 export interface TerminalOptions {
@@ -21,38 +28,38 @@ export interface TerminalOptions {
 }
 
 /**
- * Starts a process on a raw terminal of its own, for tools that open a second terminal behind it (only that one edits
- * lines and adds carriage returns). Always an argument vector. @throws when it cannot be started.
+ * Starts one of liblxc's tools on a raw terminal of its own: they open a second terminal behind it (only that one
+ * edits lines), set ours to add carriage returns, and throw away what was typed until then. Always an argument
+ * vector. @throws when no terminal can be had.
  */
 export function spawnOnTerminal(command: string, args: readonly string[], options: TerminalOptions): TerminalProcess {
-  const pty = spawn(command, [...args], {
-    name: 'xterm-256color',
-    cols: clampSize(options.width, 80),
-    rows: clampSize(options.height, 24),
-    cwd: options.cwd ?? '/',
-    env: { ...COMMAND_ENVIRONMENT },
-    encoding: null,
-  });
-  const fd = 'fd' in pty && typeof pty.fd === 'number' ? pty.fd : -1;
-  makeRaw(fd);
-  const { promise: exited, resolve } = Promise.withResolvers<number>();
-  const terminal = terminalStream(pty, fd, options.proxied === true);
-  let ended = false;
-  pty.onExit(({ exitCode, signal }) => {
-    ended = true;
-    resolve(signal === undefined || signal === 0 ? exitCode : 128 + signal);
-  });
-  return {
-    pid: pty.pid,
-    terminal,
-    exited,
-    resize: (width, height) => {
-      if (!ended) pty.resize(clampSize(width, 80), clampSize(height, 24));
-    },
-    kill: (signal) => {
-      if (!ended) pty.kill(signal);
-    },
-  };
+  const { master: fd, slave } = openTerminal(clampSize(options.width, 80), clampSize(options.height, 24));
+  const master = new ReadStream(fd);
+  try {
+    // The tools talk to /dev/tty: the terminal must be the controlling one of a session of their own.
+    const child = spawn('setsid', ['--ctty', command, ...args], {
+      cwd: options.cwd ?? '/',
+      env: { ...COMMAND_ENVIRONMENT, TERM: 'xterm-256color' },
+      stdio: [slave, slave, slave],
+    });
+    const exited = new Promise<number>((resolve) => {
+      child.once('error', () => resolve(126));
+      child.once('exit', (code, signal) => resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal])));
+    });
+    return {
+      pid: child.pid,
+      terminal: terminalStream(master, writer(master, fd, exited), options.proxied === true),
+      exited,
+      resize: (width, height) => {
+        if (!master.destroyed) setSize(fd, clampSize(width, 80), clampSize(height, 24));
+      },
+    };
+  } catch (error) {
+    master.destroy();
+    throw error;
+  } finally {
+    closeSync(slave);
+  }
 }
 
 /** The kernel keeps sizes in 16 bits; zero means "not known" to the caller. */
@@ -60,37 +67,70 @@ function clampSize(size: number, fallback: number): number {
   return Number.isInteger(size) && size > 0 ? Math.min(size, 65_535) : fallback;
 }
 
-/** Paused output is lost when the process ends meanwhile, so a slow reader gets a wide margin first. */
-const READ_AHEAD = 1024 * 1024;
+const READ_AHEAD = 64 * 1024;
 
-function terminalStream(pty: IPty, fd: number, proxied: boolean): Duplex {
-  const writer: { write(data: string | Uint8Array): void } = pty; // it takes bytes, whatever the declared type says
+function terminalStream(master: ReadStream, write: Write, proxied: boolean): Duplex {
   const stream = new Duplex({
     readableHighWaterMark: READ_AHEAD,
-    allowHalfOpen: true,
-    read: () => pty.resume(),
-    write: (chunk: Buffer, _encoding, done) => {
-      writer.write(chunk);
-      done();
+    read: () => void master.resume(),
+    write: (chunk: Buffer, _encoding, done) => write(chunk, () => done()), // nobody reads what comes after its end
+    destroy: (error, done) => {
+      master.destroy();
+      done(error);
     },
-    final: (done) => done(),
   });
-  const push = (data: Buffer) => {
-    if (!stream.push(data)) pty.pause();
+  const push = (data: Buffer): void => {
+    if (!stream.push(data)) master.pause();
   };
   const second = new ReturnFilter(push);
-  const returns = new ReturnFilter(proxied ? (data) => second.add(data, () => true) : push);
-  // With `encoding: null` the data is bytes, whatever the declared type says.
-  const onData = (data: string | Uint8Array) => {
-    returns.add(typeof data === 'string' ? Buffer.from(data) : Buffer.from(data), () => addsReturns(fd));
-  };
-  pty.onData(onData);
-  pty.onExit(() => {
+  const returns = new ReturnFilter(proxied ? (data) => second.add(data) : push);
+  master.on('data', (data: Buffer) => returns.add(data));
+  master.on('error', () => undefined); // EIO: all of its output was read and nobody has the terminal open
+  master.once('close', () => {
     returns.flush();
     second.flush();
     stream.push(null);
   });
+  master.pause();
   return stream;
+}
+
+type Write = (data: Buffer, done: () => void) => void;
+
+/** How often a terminal that takes no input is asked again, in milliseconds. */
+const RETRY = 2;
+/** How long the tool may take to set its terminal up, in milliseconds. */
+const READY_LIMIT = 10_000;
+
+/**
+ * Writes input once the tool has set its terminal up (or will not any more), and as fast as it takes it. Not the
+ * stream's own `write`: on this end of a terminal it would hold the whole daemon up while the terminal is full.
+ */
+function writer(master: ReadStream, fd: number, exited: Promise<number>): Write {
+  const limit = Date.now() + READY_LIMIT;
+  let ready = false;
+  void exited.then(() => {
+    ready = true;
+  });
+  return function write(data, done) {
+    if (master.destroyed) {
+      done();
+      return;
+    }
+    ready ||= addsReturns(fd) || Date.now() >= limit;
+    const rest = ready ? data.subarray(writeSome(fd, data)) : data;
+    if (rest.length === 0) done();
+    else setTimeout(write, RETRY, rest, done);
+  };
+}
+
+/** Returns how many bytes the terminal took: none while it is full, all when nobody has it open. */
+function writeSome(fd: number, data: Buffer): number {
+  try {
+    return writeSync(fd, data);
+  } catch (error) {
+    return errnoOf(error) === 'EAGAIN' ? 0 : data.length;
+  }
 }
 
 const RETURN = 0x0d;
@@ -100,11 +140,10 @@ const HOLD_MS = 10;
 
 /**
  * Takes back what a second terminal does to the output of the first: lxc-attach turns "newline becomes return and
- * newline" on for the outer terminal, although the guest's own has done it already.
+ * newline" on for the outer terminal before it starts the command, although the guest's own does it already.
  */
 export class ReturnFilter {
   readonly #emit: (data: Buffer) => void;
-  #active = false;
   #held = false;
   #timer: NodeJS.Timeout | undefined;
 
@@ -112,13 +151,7 @@ export class ReturnFilter {
     this.#emit = emit;
   }
 
-  /** `addsReturns`: asked until it is true once; the tool changes its terminal only at its start. */
-  add(data: Buffer, addsReturns: () => boolean): void {
-    this.#active ||= addsReturns();
-    if (!this.#active) {
-      this.#emit(data);
-      return;
-    }
+  add(data: Buffer): void {
     clearTimeout(this.#timer);
     const output = this.#strip(this.#held ? Buffer.concat([Buffer.of(RETURN), data]) : data);
     if (output.length > 0) this.#emit(output);

@@ -12,12 +12,12 @@ import type { OperationContext, OperationSpec, StartedOperation } from '../opera
 import type { By, InstanceContext } from './context.ts';
 import { followControl } from './exec-control.ts';
 import { execEnvironment } from './plan/exec-environment.ts';
-import { receiveStream, sendStream } from './socket-pump.ts';
+import { type Activity, receiveStream, sendStream } from './socket-pump.ts';
 import { OperationSockets } from './sockets.ts';
 
 const SECRET_DIGITS = 64;
 
-/** Output still held by children of a command that ended is waited for this long, in milliseconds. */
+/** When children of a command that ended hold its output open, it is over after this long without any, in milliseconds. */
 const DRAIN = 250;
 
 /** Runs commands in guests and attaches to their consoles. */
@@ -161,7 +161,8 @@ export class InstanceExecutor {
       const socket = sockets.get('0');
       void receiveStream(socket, terminal, { endTarget: false });
       socket.once('close', () => void process.dispose());
-      return [sendStream(terminal, socket)];
+      // It always ends with the process, however long its reader takes.
+      return { done: sendStream(terminal, socket), activities: [{ pieces: 0, busy: true }] };
     });
   }
 
@@ -170,7 +171,12 @@ export class InstanceExecutor {
       const stdio = process.stdio;
       if (stdio === undefined) throw errors.internal('The instance driver gave no streams');
       void receiveStream(sockets.get('0'), stdio.stdin, { endTarget: true });
-      return [sendStream(stdio.stdout, sockets.get('1')), sendStream(stdio.stderr, sockets.get('2'))];
+      const [out, err] = [newActivity(), newActivity()];
+      const done = Promise.all([
+        sendStream(stdio.stdout, sockets.get('1'), out),
+        sendStream(stdio.stderr, sockets.get('2'), err),
+      ]);
+      return { done, activities: [out, err] };
     });
   }
 
@@ -178,15 +184,15 @@ export class InstanceExecutor {
     process: ExecProcess,
     sockets: OperationSockets,
     signal: AbortSignal,
-    attach: () => Promise<void>[],
+    attach: () => Output,
   ): Promise<number> {
     const stop = (): void => void process.dispose();
     signal.addEventListener('abort', stop, { once: true });
     try {
       sockets.when('control', (socket) => followControl(socket, process));
-      const outputs = attach();
+      const output = attach();
       const code = await process.exited;
-      await Promise.race([Promise.all(outputs), delay(DRAIN)]);
+      await drained(output, signal);
       return code;
     } finally {
       signal.removeEventListener('abort', stop);
@@ -206,7 +212,7 @@ export class InstanceExecutor {
         try {
           const output = keep ? await this.#record(record, operation.id, process) : drop(process);
           const code = await process.exited;
-          await Promise.race([output.done, delay(DRAIN)]);
+          await drained(output, operation.signal);
           return result(operation, code, output.files);
         } finally {
           operation.signal.removeEventListener('abort', stop);
@@ -219,20 +225,30 @@ export class InstanceExecutor {
   async #record(record: InstanceRecord, id: string, process: ExecProcess): Promise<Output> {
     const folder = this.#context.deps.paths.logs(instanceKey(record.project, record.name));
     await mkdir(folder, { recursive: true, mode: 0o700 });
+    const activities: Activity[] = [];
     const save = async (stream: Readable, file: string): Promise<void> => {
       // `wx`: a name that exists, a link included, is not written to.
       const target = createWriteStream(join(folder, file), { flags: 'wx', mode: 0o600 });
+      activities.push({
+        get pieces() {
+          return target.bytesWritten;
+        },
+        get busy() {
+          return target.writableLength > 0 && !target.destroyed;
+        },
+      });
       stream.pipe(target);
       await finished(target).catch(() => undefined);
     };
     const { terminal, stdio } = process;
     const url = (file: string): string => this.#context.url(record.project, record.name, `/logs/${file}`);
     const [out, err] = [`exec_${id}.stdout`, `exec_${id}.stderr`];
-    if (terminal !== undefined) return { done: save(terminal, out), files: { '1': url(out) } };
-    if (stdio === undefined) return { done: Promise.resolve(), files: {} };
+    if (terminal !== undefined) return { done: save(terminal, out), activities, files: { '1': url(out) } };
+    if (stdio === undefined) return { done: Promise.resolve(), activities };
     stdio.stdin.end();
     return {
       done: Promise.all([save(stdio.stdout, out), save(stdio.stderr, err)]),
+      activities,
       files: { '1': url(out), '2': url(err) },
     };
   }
@@ -245,8 +261,31 @@ export class InstanceExecutor {
 type Common = Pick<OperationSpec, 'project' | 'description' | 'resources'>;
 
 interface Output {
+  /** All of it has its place. */
   readonly done: Promise<unknown>;
-  readonly files: Readonly<Record<string, string>> | undefined;
+  readonly activities: readonly Readonly<Activity>[];
+  readonly files?: Readonly<Record<string, string>>;
+}
+
+const newActivity = (): Activity => ({ pieces: 0, busy: false });
+
+/** Waits for the output of a process that has ended, for as long as there is any and nobody gives it up. */
+async function drained({ done, activities }: Output, signal: AbortSignal): Promise<void> {
+  let over = false;
+  const finish = (): void => {
+    over = true;
+  };
+  const aborted = new Promise<void>((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+  const end = Promise.race([done, aborted]).then(finish, finish);
+  const pieces = (): number => activities.reduce((sum, activity) => sum + activity.pieces, 0);
+  for (let before = -1; before !== pieces() || activities.some(({ busy }) => busy); ) {
+    before = pieces();
+    await Promise.race([end, delay(DRAIN)]);
+    if (over) return;
+  }
 }
 
 function drop({ terminal, stdio }: ExecProcess): Output {
@@ -256,7 +295,7 @@ function drop({ terminal, stdio }: ExecProcess): Output {
   stdio?.stdin.end();
   stdio?.stdout.resume();
   stdio?.stderr.resume();
-  return { done: Promise.resolve(), files: undefined };
+  return { done: Promise.resolve(), activities: [] };
 }
 
 /** Metadata of an ended command. @throws bad-request when it could not be run at all. */

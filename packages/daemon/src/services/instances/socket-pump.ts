@@ -5,36 +5,54 @@ import type { RawData, WebSocket } from 'ws';
 /** A socket is not given more while it has this many bytes to send. */
 const HIGH_WATER = 256 * 1024;
 
+/** How far a stream got. */
+export interface Activity {
+  /** Grows with every piece. */
+  pieces: number;
+  /** Whether a piece is on its way to the reader. */
+  busy: boolean;
+}
+
 /**
  * Sends a stream over a socket as binary messages and, at its end, the empty text message that tells peers the data is
  * complete. Reads no faster than the peer takes; once the peer is gone the rest is read and dropped, so that the
- * writer never hangs. Never rejects.
+ * writer never hangs. Resolves when the kernel has all of it; never rejects.
  */
-export async function sendStream(source: Readable, socket: WebSocket): Promise<void> {
+export async function sendStream(
+  source: Readable,
+  socket: WebSocket,
+  activity: Activity = { pieces: 0, busy: false },
+): Promise<void> {
   socket.resume(); // or its end would not be noticed
   try {
     for await (const chunk of source as AsyncIterable<Buffer>) {
+      activity.pieces++;
       if (socket.readyState !== socket.OPEN) continue;
+      activity.busy = true;
       await send(socket, chunk);
+      activity.busy = false;
     }
   } catch {
     // A stream that breaks off has ended, for the peer.
   }
-  if (socket.readyState === socket.OPEN) socket.send('');
+  activity.busy = true;
+  if (socket.readyState === socket.OPEN) await sent(socket, '');
+  activity.busy = false;
 }
 
 function send(socket: WebSocket, chunk: Buffer): Promise<void> | void {
-  if (socket.bufferedAmount < HIGH_WATER) {
-    socket.send(chunk, { binary: true }, () => undefined);
-    return;
-  }
+  if (socket.bufferedAmount >= HIGH_WATER) return sent(socket, chunk);
+  socket.send(chunk, { binary: true }, () => undefined);
+}
+
+function sent(socket: WebSocket, data: Buffer | string): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
       socket.off('close', done);
       resolve();
     };
     socket.once('close', done);
-    socket.send(chunk, { binary: true }, done);
+    socket.send(data, { binary: typeof data !== 'string' }, done);
   });
 }
 

@@ -59,7 +59,7 @@ export function consoleOfGuest(lxcPath: string, key: string, size: { width: numb
 function plainExec(args: readonly string[], cwd: string): ExecProcess {
   const child = spawnPiped('lxc-attach', args, cwd);
   const { exited } = child;
-  const attached = new Attached(() => child.pid, exited);
+  const attached = new Attached(child.pid, exited);
   // Node drops what nobody has read when a child ends; a stream of our own keeps it for a late reader.
   const stdout = child.stdout.pipe(new PassThrough());
   const stderr = child.stderr.pipe(new PassThrough());
@@ -83,7 +83,7 @@ function terminalExec(
   options: { width: number; height: number; cwd?: string; proxied?: boolean },
 ): ExecProcess {
   const child = spawnOnTerminal(tool, args, options);
-  const attached = new Attached(() => child.pid, child.exited);
+  const attached = new Attached(child.pid, child.exited);
   return {
     terminal: child.terminal,
     stdio: undefined,
@@ -104,9 +104,8 @@ class Attached {
   readonly #tool: ProcessIdentity | undefined;
   readonly #exited: Promise<number>;
 
-  constructor(pid: () => number | undefined, exited: Promise<number>) {
-    const toolPid = pid();
-    this.#tool = toolPid === undefined ? undefined : identify(toolPid);
+  constructor(pid: number | undefined, exited: Promise<number>) {
+    this.#tool = pid === undefined ? undefined : identify(pid);
     this.#exited = exited;
   }
 

@@ -1,0 +1,90 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { named } from '@keelson/testkit';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ExecProcess } from '../../packages/daemon/src/drivers/instance/contract.ts';
+import { host, LxcHarness, ref } from './lxc-harness.ts';
+
+describe.skipIf(!host.ok)(named('lxc driver: terminals', host), () => {
+  let lxc: LxcHarness;
+  beforeAll(async () => {
+    lxc = await LxcHarness.create();
+    await lxc.driver.start(lxc.spec('c1'));
+  });
+  afterAll(() => lxc[Symbol.asyncDispose]());
+
+  async function start(script: string): Promise<ExecProcess & { readonly type: (text: string | Buffer) => void }> {
+    const terminal = { width: 80, height: 25 };
+    const spec = { command: ['sh', '-c', script], environment: {}, user: 0, group: 0, cwd: '', terminal };
+    const process = await lxc.driver.exec(ref('c1'), spec);
+    return { ...process, type: (text) => void process.terminal?.write(text) };
+  }
+
+  async function outcome(process: ExecProcess): Promise<{ code: number; shown: string }> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of process.terminal ?? []) chunks.push(chunk);
+    const code = await process.exited;
+    await process.dispose();
+    return { code, shown: Buffer.concat(chunks).toString() };
+  }
+
+  it('keeps what is typed before the command runs; its output has the guest’s own newlines', async () => {
+    for (let round = 0; round < 10; round++) {
+      const process = await start('read a; echo got $a');
+      process.type('x\n');
+      expect(await outcome(process)).toEqual({ code: 0, shown: 'x\r\ngot x\r\n' });
+    }
+  });
+
+  it('ends input at a Ctrl-D typed at once', async () => {
+    const process = await start('cat; echo over');
+    process.type('x\n\u0004');
+    expect(await outcome(process)).toEqual({ code: 0, shown: 'x\r\nx\r\nover\r\n' });
+  });
+
+  it('takes a size that was set before the command ran', async () => {
+    const process = await start('stty size');
+    process.resize(99, 22);
+    expect(await outcome(process)).toEqual({ code: 0, shown: '22 99\r\n' });
+  });
+
+  it('interrupts with Ctrl-C', async () => {
+    const process = await start('trap "echo caught; exit 3" INT; echo ready; while :; do sleep 0.02; done');
+    process.terminal?.once('data', () => process.type('\u0003'));
+    expect(await outcome(process)).toEqual({ code: 3, shown: 'ready\r\n^Ccaught\r\n' });
+  });
+
+  it('holds the command back for a slow reader and loses nothing', async () => {
+    const process = await start('seq 1 700000');
+    let ended = false;
+    void process.exited.then(() => {
+      ended = true;
+    });
+    let [length, last, pieces] = [0, '', 0];
+    for await (const chunk of process.terminal ?? []) {
+      if (pieces++ < 40) await delay(20);
+      if (pieces === 40) expect(ended).toBe(false);
+      length += chunk.length;
+      last = `${last}${chunk}`.slice(-8);
+    }
+    // Every number with a return and a newline.
+    expect({ length, last, code: await process.exited }).toEqual({ length: 5_488_895, last: '700000\r\n', code: 0 });
+    await process.dispose();
+  });
+
+  it('gives the rest to a reader who comes after the end', async () => {
+    const process = await start('echo late');
+    expect(await process.exited).toBe(0);
+    expect((await outcome(process)).shown).toBe('late\r\n');
+  });
+
+  it('waits for a command that does not read, without holding up anything else', async () => {
+    const process = await start('stty raw -echo; echo ready; sleep 0.3; head -c 300000');
+    process.terminal?.once('data', () => process.type(Buffer.alloc(300_000, 'x')));
+    const ticking = setInterval(() => ticks++, 10);
+    let ticks = 0;
+    const { code, shown } = await outcome(process);
+    clearInterval(ticking);
+    expect({ code, length: shown.length }).toEqual({ code: 0, length: 'ready\n'.length + 300_000 });
+    expect(ticks).toBeGreaterThan(5);
+  });
+});
