@@ -7,6 +7,10 @@ import { errors, type KeelsonError } from '../../core/errors.ts';
 const READ_AHEAD = 1024 * 1024;
 /** Bytes that wait to be sent before the writer is made to wait. */
 const WRITE_AHEAD = 512 * 1024;
+/** Largest message of the control channel. */
+const CONTROL = 4 * 1024 * 1024;
+/** What a message costs beside its bytes: many empty ones fill the memory too. */
+const OVERHEAD = 256;
 /** Largest message this side sends. */
 const MESSAGE = 256 * 1024;
 
@@ -35,7 +39,7 @@ class Inbox {
       if (item === 'closed') return item; // it stays closed
       if (item !== undefined) {
         this.#items.shift();
-        if (typeof item !== 'string') this.#bytes -= item.length;
+        this.#bytes -= costOf(item);
         if (this.#bytes < READ_AHEAD / 2 && this.#socket.isPaused) this.#socket.resume();
         return item;
       }
@@ -47,11 +51,15 @@ class Inbox {
 
   #put(item: Item): void {
     this.#items.push(item);
-    if (typeof item !== 'string') this.#bytes += item.length;
+    this.#bytes += costOf(item);
     if (this.#bytes > READ_AHEAD) this.#socket.pause();
     this.#wake?.();
     this.#wake = undefined;
   }
+}
+
+function costOf(item: Item): number {
+  return OVERHEAD + (typeof item === 'string' ? 0 : item.length);
 }
 
 /** One message of Protocol Buffers after the other, both ways. */
@@ -74,6 +82,7 @@ export class ControlChannel {
     const item = await this.#inbox.take();
     if (item === 'closed') throw goneAway();
     if (item === 'barrier') throw errors.badRequest('The other server sent a text where a message was due');
+    if (item.length > CONTROL) throw errors.badRequest('The other server sent a message that is too long');
     return item;
   }
 }
@@ -90,7 +99,9 @@ export class DataChannel {
 
   /** The next frame; it must be read to its end before the one after it. It fails when the connection breaks off. */
   read(): Readable {
-    return Readable.from(this.#frame(), { objectMode: false, highWaterMark: MESSAGE });
+    const frame = Readable.from(this.#frame(), { objectMode: false, highWaterMark: MESSAGE });
+    // Whoever reads it learns of the end; that nobody reads yet must not end the daemon.
+    return frame.on('error', () => undefined);
   }
 
   async *#frame(): AsyncGenerator<Buffer> {
@@ -117,11 +128,12 @@ export class DataChannel {
   /** The next frame this side sends; its end ends the frame. */
   write(): Writable {
     const socket = this.#socket;
-    return new Writable({
+    const frame = new Writable({
       highWaterMark: WRITE_AHEAD,
       write: (chunk: Buffer, _encoding, done) => callbackify(sendParts)(socket, chunk, done),
       final: (done) => callbackify(sendOn)(socket, '', done),
     });
+    return frame.on('error', () => undefined);
   }
 }
 

@@ -80,7 +80,7 @@ async function dialOne(remote: RemoteOperation, name: string, signal: AbortSigna
     handshakeTimeout: CONNECT_TIMEOUT,
     followRedirects: false,
   });
-  await opened(socket, signal).catch((error: unknown) => {
+  await opened(socket, timeout).catch((error: unknown) => {
     socket.on('error', () => undefined);
     socket.terminate();
     signal.throwIfAborted();
@@ -129,6 +129,7 @@ function opened(socket: WebSocket, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const stop = (): void => reject(signal.reason as Error);
     signal.addEventListener('abort', stop, { once: true });
+    if (signal.aborted) stop();
     socket.once('error', reject);
     socket.once('open', () => {
       signal.removeEventListener('abort', stop);

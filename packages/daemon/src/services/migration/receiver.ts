@@ -1,7 +1,8 @@
 import { constants } from 'node:fs';
-import { mkdir, open } from 'node:fs/promises';
+import { lstat, mkdir, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
+import { parseSize } from '@keelson/api';
 import { errors } from '../../core/errors.ts';
 import { UndoStack } from '../../core/undo-stack.ts';
 import type { IdRange, NativeInner, RootOptions, StoragePool, VolumeRef } from '../../drivers/storage/contract.ts';
@@ -44,6 +45,10 @@ export type Arrived = ReadonlyMap<string | undefined, Beside>;
 /** Most small files read beside a root. */
 const FILES = ['metadata.yaml'];
 const BLOCK = 64 * 1024;
+/** Bytes by which other drivers may round sizes up. */
+const ROUNDING = 1024 * 1024;
+/** Most subvolumes of one volume. */
+const SUBVOLUMES = 10_000;
 
 /** Takes volumes with their snapshots; leaves nothing when it fails. */
 export class VolumeReceiver {
@@ -114,6 +119,9 @@ export class VolumeReceiver {
     // Files carry the source's host ids: they land beside, and a view with guest ids is taken over.
     await mkdir(join(stage.path, inside), { recursive: true });
     await take();
+    // The sender may have put a link in the folder's place: what it leads to is not the volume's.
+    if (!(await lstat(join(stage.path, inside))).isDirectory())
+      throw errors.badRequest('The other server sent a root file system that is no folder');
     const view = await stage.bind(join(stage.path, inside), 'view', { readOnly: true, unshift: shift });
     try {
       await tools.mirror(view, path, signal);
@@ -157,14 +165,14 @@ export class VolumeReceiver {
   async #blocks({ landing, delivery, channel, signal, count }: Receiving): Promise<void> {
     const { pool, target, options } = landing;
     await using undo = new UndoStack();
+    const size = blockSize(landing, delivery.volumeSize);
     if (!landing.exists) {
-      const size = delivery.volumeSize;
       await pool.volumes.create(target, { ...options, ...(size === undefined ? {} : { size }) });
       undo.add(() => pool.volumes.delete(target));
     }
     const path = await pool.volumes.mount(target, options);
     for (const part of [...delivery.snapshots.map(({ name }) => name), undefined]) {
-      await writeBlocks(path, counting(channel.read(), count), signal);
+      await writeBlocks(path, counting(channel.read(), count), { signal, limit: size });
       if (part !== undefined) await keep(landing, part);
     }
     await pool.volumes.unmount(target);
@@ -209,19 +217,18 @@ async function describedParts({ type, snapshots }: Delivery, channel: DataChanne
   if (!type.features.includes('migration_header')) return names.map((snapshot) => ({ snapshot, inside: undefined }));
   const header = (await readDocument(channel)) as { subvolumes?: unknown } | null;
   const list = Array.isArray(header?.subvolumes) ? (header.subvolumes as Record<string, unknown>[]) : [];
-  const found = names.flatMap((name) =>
-    list
-      .filter(({ snapshot }) => (snapshot ?? '') === (name ?? ''))
-      .map(({ path, readonly }) => ({ snapshot: name, inside: innerOf(path, readonly === true) })),
-  );
-  for (const name of names) {
-    if (
-      found.find(({ snapshot }) => snapshot === name)?.inside !== undefined ||
-      !found.some(({ snapshot }) => snapshot === name)
-    )
+  if (list.length > SUBVOLUMES) throw errors.badRequest(`The other server sends more than ${SUBVOLUMES} subvolumes`);
+  const byState = Map.groupBy(list, (one) => one?.['snapshot'] ?? '');
+  return names.flatMap((name) => {
+    const found = (byState.get(name ?? '') ?? []).map(({ path, readonly }) => ({
+      snapshot: name,
+      inside: innerOf(path, readonly === true),
+    }));
+    const [first] = found;
+    if (first === undefined || first.inside !== undefined)
       throw errors.badRequest('The other server did not describe the volume it sends');
-  }
-  return found;
+    return found;
+  });
 }
 
 /** Undefined for the volume itself. */
@@ -281,8 +288,27 @@ export function shiftOf(idmap: readonly IdMapEntry[]): IdRange | undefined {
   return { base: users.hostId, size: users.range };
 }
 
-/** Over the content of an existing file or device; runs of zeros become holes where there can be some. */
-async function writeBlocks(path: string, content: Readable, signal: AbortSignal): Promise<void> {
+/** Bytes a block volume may have: what was asked for counts against limits. @throws bad-request when more is announced. */
+function blockSize({ options }: Landing, announced: number | undefined): number | undefined {
+  const asked = parseSize(options.config?.['size'] ?? '');
+  const wanted = asked.ok && asked.value > 0 ? asked.value : undefined;
+  if (announced !== undefined && !(Number.isSafeInteger(announced) && announced >= 0))
+    throw errors.badRequest('The other server sent a size that is none');
+  if (wanted === undefined) return announced;
+  if ((announced ?? 0) > wanted + ROUNDING)
+    throw errors.badRequest(`The volume of the other server has ${announced} bytes, more than the size asked for`);
+  return Math.max(wanted, announced ?? 0);
+}
+
+/**
+ * Over the content of an existing file or device; runs of zeros become holes where there can be some.
+ * @throws bad-request when more than `limit` bytes come.
+ */
+async function writeBlocks(
+  path: string,
+  content: Readable,
+  { signal, limit = Number.POSITIVE_INFINITY }: { readonly signal: AbortSignal; readonly limit: number | undefined },
+): Promise<void> {
   await using file = await open(path, constants.O_WRONLY);
   const isFile = (await file.stat()).isFile();
   if (isFile) await file.truncate(0);
@@ -290,6 +316,7 @@ async function writeBlocks(path: string, content: Readable, signal: AbortSignal)
   let at = 0;
   for await (const chunk of content as AsyncIterable<Buffer>) {
     signal.throwIfAborted();
+    if (at + chunk.length > limit) throw errors.badRequest('The other server sent more than the volume holds');
     const empty = isFile && chunk.length <= BLOCK && zeros.subarray(0, chunk.length).equals(chunk);
     for (let done = 0; !empty && done < chunk.length; ) {
       done += (await file.write(chunk, done, chunk.length - done, at + done)).bytesWritten;

@@ -15,6 +15,10 @@ import { chooseType, offerOf, type TransferType } from './wire/negotiate.ts';
 
 /** Version of the description that goes before the content. */
 const INDEX_VERSION = 1;
+/** Milliseconds that the other side may take for each step before content flows. */
+const STEP = 120_000;
+/** Most snapshots of one volume. */
+const SNAPSHOTS = 10_000;
 /** Bytes a description may have. */
 const INDEX_LIMIT = 16 * 1024 * 1024;
 
@@ -65,7 +69,9 @@ export async function runSource(peer: Peer, outgoing: Outgoing, signal: AbortSig
       snapshots: offer.snapshotNames.filter((name) => known.has(name) && wanted.has(name)),
     };
     await withVerdict(peer, signal, async (stop) => {
-      const refresh = await sendIndex(peer.data, answer.indexHeaderVersion ?? 0, outgoing.index(agreement.snapshots));
+      const refresh = await inTime(
+        sendIndex(peer.data, answer.indexHeaderVersion ?? 0, outgoing.index(agreement.snapshots)),
+      );
       await outgoing.send({ ...agreement, refresh: refresh ?? agreement.refresh }, peer.data, stop);
     });
   });
@@ -120,7 +126,7 @@ export async function runTarget(peer: Peer, incoming: Incoming, signal: AbortSig
     await peer.control.send(encodeHeader(answer));
     await aborting(peer, signal, async (stop, fail) => {
       void watchSource(peer).catch(fail);
-      const index = version > 0 ? await receiveIndex(peer.data, incoming.refresh) : undefined;
+      const index = version > 0 ? await inTime(receiveIndex(peer.data, incoming.refresh)) : undefined;
       const twice = criu === 'none' && type.fs === 'rsync';
       const delivery = { type, refresh: incoming.refresh, offered: offer.snapshots, snapshots, twice };
       await incoming.receive({ ...delivery, idmap: offer.idmap, volumeSize: offer.volumeSize, index }, peer.data, stop);
@@ -131,15 +137,29 @@ export async function runTarget(peer: Peer, incoming: Incoming, signal: AbortSig
 
 /** Old sources send names alone. */
 function offeredSnapshots(offer: MigrationHeader): readonly WireSnapshot[] {
+  if (offer.snapshots.length > SNAPSHOTS)
+    throw errors.badRequest(`The other server offers more than ${SNAPSHOTS} snapshots`);
   if (offer.snapshots.length === offer.snapshotNames.length) return offer.snapshots;
   throw errors.badRequest('The other server does not describe its snapshots; copy without them');
 }
 
 async function receiveHeader(peer: Peer): Promise<MigrationHeader> {
-  const data = await peer.control.receive();
+  const data = await inTime(peer.control.receive());
   const failure = failureIn(data);
   if (failure !== undefined) throw errors.badRequest(failure.message);
   return decodeHeader(data);
+}
+
+/** @throws bad-request when the other side is silent for too long. */
+async function inTime<T>(step: Promise<T>): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(errors.badRequest('The other server does not answer')), STEP);
+  try {
+    return await Promise.race([step, late]);
+  } finally {
+    clearTimeout(timer);
+    step.catch(() => undefined); // it ends with the connection
+  }
 }
 
 /** Does `work` and has the target's word that it has all; its bad news ends the work. */

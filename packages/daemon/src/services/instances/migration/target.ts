@@ -124,21 +124,18 @@ export class MigrationTarget {
     for (const { name } of offered) checkSnapshotName(name);
     if (new Set(offered.map(({ name }) => name)).size < offered.length)
       throw errors.badRequest('The other server offers two snapshots of one name');
-    if (existing !== undefined) {
-      const kept = new Set(this.#kept(existing, offered).map(({ name }) => name));
-      return offered.filter(({ name }) => !kept.has(name));
-    }
-    if (offered.length > 0) this.#context.deps.guard.checkSnapshot(draft.record.project);
-    return offered;
+    const kept = new Set(existing === undefined ? [] : this.#kept(existing, offered).map(({ name }) => name));
+    const wanted = offered.filter(({ name }) => !kept.has(name));
+    if (wanted.length > 0) this.#context.deps.guard.checkSnapshot(draft.record.project);
+    return wanted;
   }
 
   #kept(existing: InstanceRecord, offered: readonly WireSnapshot[]): InstanceSnapshotRecord[] {
+    const times = new Map(offered.map(({ name, createdAt }) => [name, createdAt]));
     return this.#context
       .snapshotsOf(existing.project, existing.name)
       .map(({ value }) => value)
-      .filter((known) =>
-        offered.some(({ name, createdAt }) => name === known.name && createdAt === seconds(known.createdAt)),
-      );
+      .filter((known) => times.get(known.name) === seconds(known.createdAt));
   }
 
   async #make(work: Work, delivery: Delivery, channel: DataChannel, operation: OperationContext): Promise<void> {

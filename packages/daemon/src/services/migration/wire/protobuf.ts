@@ -10,6 +10,8 @@ const VARINT = 0;
 const FIXED64 = 1;
 const BYTES = 2;
 const FIXED32 = 5;
+/** Most fields of one message: each takes many times its bytes once it is read. */
+const FIELDS = 100_000;
 
 /** Builds one message of Protocol Buffers; only what the migration messages use. */
 export class MessageWriter {
@@ -54,6 +56,7 @@ export function readFields(data: Buffer): WireField[] {
     return data.subarray(at - length, at);
   };
   while (at < data.length) {
+    if (found.length >= FIELDS) throw malformed();
     const key = Number(next());
     const number = Math.floor(key / 8);
     switch (key % 8) {
