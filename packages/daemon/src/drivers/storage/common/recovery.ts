@@ -48,7 +48,7 @@ export class FolderRecovery implements PoolRecovery {
     if (volume !== undefined && !(await isFolder(volumePath(this.#options.path, volume)))) return;
     if (volume === undefined || !isRootVolume(volume)) await mkdir(folder, { recursive: true, mode: 0o700 });
     for (const [name, content] of files) {
-      if ((await this.read(volume, plainName(name))) === content) continue;
+      if ((await readSmallFile(join(folder, plainName(name)))) === content) continue;
       await writeSmallFile(folder, name, content).catch((error: unknown) => {
         if (errnoOf(error) !== 'ENOENT') throw error; // the volume was renamed or deleted meanwhile
       });
