@@ -1,3 +1,4 @@
+import { Client } from '@keelson/client';
 import { allOf, named, probePrograms, probeRoot } from '@keelson/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { CliWorld, type Person } from './world.ts';
@@ -49,6 +50,33 @@ describe.skipIf(!probe.ok)(named('keelson on a terminal', probe), () => {
     const { code, stdout } = await person.run(['exec', '-t', 't1', '--', 'sh', '-c', 'tty; exit 3'], { input: '' });
     expect(code).toBe(3);
     expect(stdout).toMatch(/^\/dev\/pts\/\d+\r+\n$/);
+  });
+
+  test('exec -t: input that is there before the command is not lost', async () => {
+    const script = 'read answer; echo "got $answer"';
+    const { code, stdout } = await person.run(['exec', '-t', 't1', '--', 'sh', '-c', script], { input: 'x\n' });
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'x\r\ngot x\r\n' });
+  });
+
+  test('exec -t: a slow reader gets all of the output, and the exit code', async () => {
+    const instance = await new Client({ endpoint: `unix:${world.daemon.socket}` }).instances.get('t1');
+    await using process = await instance.shell(['sh', '-c', 'seq 1 700000; exit 4']);
+    let [length, pieces] = [0, 0];
+    for await (const chunk of process.stdout) {
+      if (pieces++ < 20) await new Promise((resolve) => setTimeout(resolve, 40));
+      length += chunk.byteLength;
+    }
+    // Every number with a return and a newline.
+    expect({ length, code: await process.exited }).toEqual({ length: 5_488_895, code: 4 });
+  });
+
+  test('exec -t: a client that goes takes its command along', async () => {
+    const instance = await new Client({ endpoint: `unix:${world.daemon.socket}` }).instances.get('t1');
+    const process = await instance.shell(['sh', '-c', 'echo ready; exec sleep 4322']);
+    await process.stdout[Symbol.asyncIterator]().next();
+    await process[Symbol.asyncDispose]();
+    const gone = async () => !(await instance.execute(['ps'])).stdout.includes('sleep 4322');
+    await expect.poll(gone, { timeout: 10_000 }).toBe(true);
   });
 
   test('console: what is typed arrives, Ctrl-A q leaves, the instance goes on', async () => {
