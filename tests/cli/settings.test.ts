@@ -153,6 +153,6 @@ describe.skipIf(!probe.ok)(named('keelson and settings', probe), () => {
       COMP_WORDS=(keelson storage volume at); COMP_CWORD=3; _keelson; echo "\${COMPREPLY[@]}"
       COMP_WORDS=(keelson stop c1 --for); COMP_CWORD=3; _keelson; echo "\${COMPREPLY[@]}"`;
     const { stdout, stderr } = await command('bash', ['-c', `${script}\n${ask}`]);
-    expect({ stdout, stderr }).toEqual({ stdout: 'c1\nattach\n--format --force\n', stderr: '' });
+    expect({ stdout, stderr }).toEqual({ stdout: 'c1\nattach attach-profile\n--format --force\n', stderr: '' });
   });
 });
