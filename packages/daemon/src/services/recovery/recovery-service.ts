@@ -1,4 +1,4 @@
-import { names, storagePoolConfig, storageDrivers, validateConfig } from '@keelson/api';
+import { names, storagePoolConfig, storageDrivers, storageVolumeConfig, validateConfig } from '@keelson/api';
 import { zeroTime } from '../../core/clock.ts';
 import { errors, isKeelsonError } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
@@ -202,7 +202,7 @@ export class RecoveryService implements Recovery {
     if (!open.known && problems.length === 0) await open.pool.recover(known);
   }
 
-  async #importCustom({ wanted }: OpenPool, { found, project, name, note }: FoundCustom): Promise<void> {
+  async #importCustom({ wanted, driver }: OpenPool, { found, project, name, note }: FoundCustom): Promise<void> {
     const { volumes, snapshots, ledger, now } = this.#options;
     const record: StorageVolumeRecord = {
       pool: wanted.name,
@@ -211,7 +211,7 @@ export class RecoveryService implements Recovery {
       name,
       contentType: found.volume.contentType,
       description: note?.description ?? '',
-      config: note?.config ?? {},
+      config: usableVolumeConfig(driver, note?.config ?? {}),
       createdAt: validTime(note?.createdAt) ?? now(),
     };
     const made = found.snapshots.map((snapshot): StorageVolumeSnapshotRecord => {
@@ -222,7 +222,7 @@ export class RecoveryService implements Recovery {
         volume,
         name: snapshot,
         description: told?.description ?? '',
-        config: told?.config ?? record.config,
+        config: told === undefined ? record.config : usableVolumeConfig(driver, told.config),
         createdAt: validTime(told?.createdAt) ?? now(),
         expiresAt: validTime(told?.expiresAt) ?? zeroTime,
       };
@@ -247,7 +247,7 @@ export class RecoveryService implements Recovery {
       name,
       contentType: 'filesystem',
       description: described.volume?.description ?? '',
-      config: described.volume?.config ?? {},
+      config: usableVolumeConfig(driver, described.volume?.config ?? {}),
       createdAt: planned.record.createdAt,
     };
     const id = volumeId(root);
@@ -328,6 +328,16 @@ function usablePoolConfig(driver: string, config: Readonly<Record<string, string
         !key.startsWith('volatile.') &&
         validateConfig(storagePoolConfig(known), { [key]: value }).length === 0,
     ),
+  );
+}
+
+/** What of a volume's description this server would accept in a request; the rest falls away. */
+function usableVolumeConfig(driver: string, config: Readonly<Record<string, string>>): Record<string, string> {
+  const known = storageDrivers.find((name) => name === driver);
+  if (known === undefined) return {};
+  const table = storageVolumeConfig(known);
+  return Object.fromEntries(
+    Object.entries(config).filter(([key, value]) => validateConfig(table, { [key]: value }).length === 0),
   );
 }
 

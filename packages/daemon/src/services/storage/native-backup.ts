@@ -109,10 +109,18 @@ function innerMember(state: string, path: string): string {
   return `${state}_${path.replaceAll('-', '--').replaceAll('/', '-')}.bin`;
 }
 
+function parseHeader(text: string): unknown {
+  try {
+    return parse(text, { maxAliasCount: 0, schema: 'core' });
+  } catch (error) {
+    throw errors.badRequest('The header of the backup is not valid YAML', error);
+  }
+}
+
 /** Subvolumes inside states, parents first. @throws bad-request when one could lie elsewhere. */
 function readHeader(text: string | undefined): (NativeInner & { readonly state: string | undefined })[] {
   if (text === undefined) return [];
-  const header: unknown = parse(text, { maxAliasCount: 0, schema: 'core' });
+  const header = parseHeader(text);
   const listed: unknown =
     typeof header === 'object' && header !== null && 'subvolumes' in header ? header.subvolumes : undefined;
   if (!Array.isArray(listed)) throw errors.badRequest('The header of the backup lists no subvolumes');
@@ -123,7 +131,7 @@ function readHeader(text: string | undefined): (NativeInner & { readonly state: 
       throw errors.badRequest('The header of the backup is not valid');
     if (path === '/') return [];
     const inside = path.slice(1);
-    if (inside.split('/').some((part) => part === '' || part === '.' || part === '..'))
+    if (inside.split('/').some((part) => part === '' || part === '.' || part === '..' || part.includes('\0')))
       throw errors.badRequest(`The header of the backup names "${path.slice(0, 200)}", which is outside the volume`);
     return [{ path: inside, readOnly: readonly === true, state: snapshot === '' ? undefined : snapshot }];
   });

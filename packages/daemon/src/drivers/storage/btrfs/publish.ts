@@ -91,10 +91,13 @@ async function takeBack(pool: BtrfsContext, { volume, head, snapshots }: Publica
   await rmdir(snapshotsPath(pool.path, volume)).catch(() => undefined); // others are in it
 }
 
-/** Undefined when the crash cut the note itself: then nothing was done yet. */
+/** Undefined when the crash cut the note itself: then nothing was done yet; and for what names no snapshots. */
 function parse(text: string): Publication | undefined {
   try {
-    return JSON.parse(text) as Publication;
+    const found = JSON.parse(text) as Publication;
+    // Who made the pool may have written anything here: only names of volumes are acted on.
+    for (const name of found.snapshots) snapshotPath('/', found.volume, name);
+    return found;
   } catch {
     return undefined;
   }

@@ -47,7 +47,13 @@ export async function readManifest(folder: string): Promise<RootManifest> {
   if (typeof value !== 'object' || value === null || !('version' in value) || value.version !== 1) {
     throw errors.internal(`Unknown volume format in ${join(folder, MANIFEST)}`);
   }
-  return value as RootManifest;
+  const manifest = value as RootManifest;
+  // A pool can come from another machine: a name must not lead out of it.
+  for (const name of [...layersOf(manifest), ...imagesOf(manifest)]) {
+    if (typeof name !== 'string' || !/^[\w.:-]+$/.test(name) || name === '.' || name === '..')
+      throw errors.internal(`Invalid name in ${join(folder, MANIFEST)}`);
+  }
+  return manifest;
 }
 
 export function writeManifest(folder: string, manifest: RootManifest): Promise<void> {

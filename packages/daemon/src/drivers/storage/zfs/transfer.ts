@@ -125,6 +125,8 @@ class ZfsReceive implements NativeReceive {
       if (!(error instanceof CommandError)) throw error;
       throw errors.badRequest(`The volume could not be received: ${error.stderr.trim()}`, error);
     }
+    if (end.compound)
+      throw errors.badRequest('The volume could not be received: its stream carries properties or several datasets');
     if (!end.complete) throw errors.badRequest('The volume could not be received: this is no whole stream of ZFS');
     if (part === undefined) this.#whole = true;
     else this.#parts.add(snapshotName(part));

@@ -231,6 +231,21 @@ describe('sources of a pool', () => {
     expect(zpoolOf('tank/keelson/x')).toBe('tank');
   });
 
+  it('knows a stream that brings properties along', () => {
+    for (const [kind, compound] of [
+      [1n, false],
+      [2n, true],
+    ] as const) {
+      const head = Buffer.alloc(312);
+      head.writeBigUInt64LE(0x2f5bacbacn, 8);
+      head.writeBigUInt64LE(kind, 16);
+      const end = new StreamEnd();
+      end.add(head.subarray(0, 10));
+      end.add(head.subarray(10));
+      expect(end.compound).toBe(compound);
+    }
+  });
+
   it('that contradict themselves are refused', () => {
     expect(() => settled({ source: 'tank', 'zfs.pool_name': 'other' })).toThrow('The source must match zfs.pool_name');
     expect(() => settled({ 'zfs.pool_name': 'tank/x' })).toThrow("zfs.pool_name can't point to a dataset");
