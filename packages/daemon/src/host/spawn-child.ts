@@ -43,6 +43,7 @@ const c = {
   addChdir: libc.func('int posix_spawn_file_actions_addchdir_np(void *actions, const char *path)'),
   destroyActions: libc.func('int posix_spawn_file_actions_destroy(void *actions)'),
   initAttributes: libc.func('int posix_spawnattr_init(void *attributes)'),
+  destroyAttributes: libc.func('int posix_spawnattr_destroy(void *attributes)'),
   setFlags: libc.func('int posix_spawnattr_setflags(void *attributes, short flags)'),
   setDefault: libc.func('int posix_spawnattr_setsigdefault(void *attributes, void *signals)'),
 };
@@ -94,6 +95,7 @@ function spawned(path: string, spec: ChildSpec, actions: Buffer): Promise<number
   const envp = [...Object.entries(spec.env).map(([name, value]) => `${name}=${value}`), null];
   return new Promise((resolve, reject) => {
     c.spawn.async(pid, path, actions, attributes, argv, envp, (error: Error | null, errno: number) => {
+      c.destroyAttributes(attributes); // and nothing frees them before
       if (error !== null) reject(error);
       else if (errno !== 0) reject(new SyscallError('spawn', errno, spec.command));
       else resolve(pid.readInt32LE());
