@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { ROOT } from './process.mjs';
 
 /** Packages with native parts stay outside the bundles: they load files beside themselves. */
-export const EXTERNAL = ['koffi', '@lydell/node-pty'];
+export const EXTERNAL = ['koffi'];
 
 /** The programs, in the folders of their packages. `entries` that do not exist yet are left out. */
 const PROGRAMS = [
