@@ -185,4 +185,41 @@ describe('a hostile author of backups', () => {
     for (const name of ['../up', '..', 'a/b', '-x\n'])
       expect((await world.world.daemon.request('POST', '/1.0/instances/packed/backups', { name })).status).toBe(400);
   });
+
+  test('fills no volume beyond the size that counts against limits', async () => {
+    const { daemon } = world.world;
+    await daemon.run('POST', '/1.0/storage-pools', { name: 'b', driver: 'btrfs', config: { size: '256MiB' } });
+    const volume = async (pool: string, contentType: string): Promise<string> => {
+      const described = {
+        name: 'fat',
+        backend: 'dir',
+        pool,
+        type: 'custom',
+        config: {
+          volume: { name: 'fat', type: 'custom', content_type: contentType, config: { size: '1MiB' } },
+        },
+      };
+      const tarball = await archive((folder) => {
+        writeFileSync(join(folder, 'backup/index.yaml'), JSON.stringify(described));
+        const content = Buffer.alloc(8 * 1024 * 1024, 'x');
+        if (contentType === 'block') writeFileSync(join(folder, 'backup/volume.img'), content);
+        else {
+          mkdirSync(join(folder, 'backup/volume'));
+          writeFileSync(join(folder, 'backup/volume/file'), content);
+        }
+      });
+      const headers = { 'Content-Type': 'application/octet-stream' };
+      return daemon.run('POST', `/1.0/storage-pools/${pool}/volumes/custom`, tarball, { headers }).then(
+        () => '',
+        (error: unknown) => (error instanceof Error ? error.message : String(error)),
+      );
+    };
+    expect(await volume('p', 'block')).toMatch('more than its size');
+    expect(await volume('b', 'filesystem')).not.toBe('');
+    for (const pool of ['p', 'b']) {
+      const left = await daemon.request<string[]>('GET', `/1.0/storage-pools/${pool}/volumes/custom`);
+      expect(left.body.metadata).toEqual([]);
+    }
+    await daemon.run('DELETE', '/1.0/storage-pools/b');
+  });
 });

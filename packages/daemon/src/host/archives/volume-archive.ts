@@ -316,7 +316,8 @@ export class ReceivedBackup implements AsyncDisposable {
     await using file = await open(target, 'r+');
     const device = (await file.stat()).isBlockDevice();
     if (!device) await file.truncate(0);
-    await this.#reading(member, catTar(this.#tar, [member], file.createWriteStream({ autoClose: false, start: 0 })));
+    // The stream closes the file: a handle with a stream that stays open never closes.
+    await this.#reading(member, catTar(this.#tar, [member], file.createWriteStream({ start: 0 })));
     if (!device) await digHoles(dirname(target), basename(target));
   }
 

@@ -1,4 +1,5 @@
 import { names } from '@keelson/api';
+import { stat } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { timestamp } from '../../core/clock.ts';
 import { errors } from '../../core/errors.ts';
@@ -10,7 +11,8 @@ import type { ChangeOptions, VolumeAddress, VolumeUpload } from './contract.ts';
 import type { CopyTree } from './root-transfer.ts';
 import type { VolumeContext } from './volume-context.ts';
 import type { CopyFile } from './volume-copier.ts';
-import type { VolumeCreator } from './volume-creator.ts';
+import { keysOf } from './volume-config.ts';
+import { sizeOf, type VolumeCreator } from './volume-creator.ts';
 import { NATIVE_HEADER, receiveNative } from './native-backup.ts';
 import { parseIndex, type VolumeIndex, volumeMember } from './volume-index.ts';
 import { checkName, refOf, snapshotId, volumeUrl } from './volume-names.ts';
@@ -117,15 +119,18 @@ export class VolumeImporter {
     const { context, creator } = this.#options;
     const { contentType, config, description } = index;
     const record = creator.draft(address, { contentType, config, description });
+    const { driver } = context.deps.live.record(record.pool);
     const snapshots = index.snapshots.map((snapshot): StorageVolumeSnapshotRecord => {
       const { name: volume, ...rest } = record;
+      const kept = keysOf(driver, snapshot.config);
+      context.checkConfig(record, kept);
       const createdAt = snapshot.createdAt ?? timestamp(context.deps.clock);
       return {
         ...rest,
         volume,
         name: snapshot.name,
         description: snapshot.description,
-        config: snapshot.config,
+        config: kept,
         expiresAt: snapshot.expiresAt,
         createdAt,
       };
@@ -133,12 +138,27 @@ export class VolumeImporter {
     const writes = snapshots.map((one) => context.deps.snapshots.put(snapshotId(one), one));
     await creator.make(
       record,
-      () =>
-        index.native === undefined
+      async () => {
+        await (index.native === undefined
           ? this.#fill(backup, record, { snapshots, shift: index.shift, signal })
-          : this.#receive(backup, record, { snapshots, backend: index.native, signal }),
+          : this.#receive(backup, record, { snapshots, backend: index.native, signal }));
+        await this.#limit(record);
+      },
       () => writes,
     );
+  }
+
+  /** A volume holds no more than the size that was counted. @throws bad-request when it does. */
+  async #limit(record: StorageVolumeRecord): Promise<void> {
+    const { pool, ref } = await this.#options.context.open(record);
+    const { config } = record;
+    const size = sizeOf(record);
+    if (size === undefined) return;
+    if (record.contentType === 'filesystem') return pool.quota?.set(ref, size, { config });
+    const found = await stat(await pool.volumes.mount(ref, { config }));
+    await pool.volumes.unmount(ref);
+    if (found.isFile() && found.size > size)
+      throw errors.badRequest(`The volume of the backup has ${found.size} bytes, more than its size of ${size}`);
   }
 
   /** State by state, oldest first. */
