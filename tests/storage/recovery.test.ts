@@ -129,6 +129,9 @@ describe('recovery of lost records', () => {
       await until('the note of the volume', async () =>
         /vs0/.test(readFileSync(at(pool, `.keelson/custom/default_v-${pool}/volume.yaml`), 'utf8')),
       );
+      await until('the note of the block volume', async () =>
+        existsSync(at(pool, `.keelson/custom/default_blk-${pool}/volume.yaml`)),
+      );
     }
     await loseRecords();
 

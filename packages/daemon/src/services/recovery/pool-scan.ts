@@ -1,7 +1,7 @@
 import { names } from '@keelson/api';
 import { isKeelsonError } from '../../core/errors.ts';
 import { instanceKey } from '../../core/paths.ts';
-import type { FoundVolume, PoolRecovery } from '../../drivers/storage/contract.ts';
+import type { FoundVolume, PoolRecovery, VolumeRef } from '../../drivers/storage/contract.ts';
 import type { InstanceMetadataRecord } from '../../state/records/instance-metadata.ts';
 import { gatherMetadata } from '../instances/gather-metadata.ts';
 import { type BackupConfig, parseBackupConfig, parseBackupYaml } from '../instances/plan/backup-config.ts';
@@ -36,9 +36,14 @@ export interface PoolContent {
 
 /**
  * Reads what a pool tells about itself. Names decide who a volume belongs to, and its description has to agree with
- * them; of what is in a volume nothing is read, as that is its guest's to write.
+ * them; of what is in a volume nothing is read, as that is its guest's to write. Of what is `known` nothing is read at
+ * all: its description may just be on its way.
  */
-export async function scanPool(pool: string, recovery: PoolRecovery): Promise<PoolContent> {
+export async function scanPool(
+  pool: string,
+  recovery: PoolRecovery,
+  known: (volume: VolumeRef) => boolean,
+): Promise<PoolContent> {
   const instances: FoundInstance[] = [];
   const customs: FoundCustom[] = [];
   const images: FoundVolume[] = [];
@@ -47,6 +52,7 @@ export async function scanPool(pool: string, recovery: PoolRecovery): Promise<Po
     const { type, name } = found.volume;
     try {
       if (type === 'image') images.push(found);
+      else if (known(found.volume)) continue;
       else if (type === 'custom') customs.push(await readCustom(found, recovery));
       else instances.push(await readInstance(found, recovery));
     } catch (error) {

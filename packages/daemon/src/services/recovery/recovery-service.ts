@@ -2,7 +2,7 @@ import { names, storagePoolConfig, storageDrivers, storageVolumeConfig, validate
 import { zeroTime } from '../../core/clock.ts';
 import { errors, isKeelsonError } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
-import type { FoundVolume, PoolRecovery, StoragePool } from '../../drivers/storage/contract.ts';
+import type { FoundVolume, PoolRecovery, StoragePool, VolumeRef } from '../../drivers/storage/contract.ts';
 import type { Collection, Ledger } from '../../state/collection.ts';
 import type { NetworkRecord } from '../../state/records/network.ts';
 import type { ProfileRecord } from '../../state/records/profile.ts';
@@ -96,7 +96,7 @@ export class RecoveryService implements Recovery {
     if (live.has(name)) {
       const pool = await live.use(name);
       const { driver } = live.record(name);
-      return { wanted, driver, pool, known: true, content: await scanPool(name, recoveryOf(pool, driver)) };
+      return { wanted, driver, pool, known: true, content: await this.#scan(name, recoveryOf(pool, driver)) };
     }
     const problem = names.poolName.check(name);
     if (problem !== undefined) throw errors.badRequest(problem);
@@ -114,12 +114,18 @@ export class RecoveryService implements Recovery {
         driver: wanted.driver,
         pool,
         known: false,
-        content: await scanPool(name, recoveryOf(pool, wanted.driver)),
+        content: await this.#scan(name, recoveryOf(pool, wanted.driver)),
       };
     } catch (error) {
       await this.#close(pool);
       throw error;
     }
+  }
+
+  #scan(pool: string, recovery: PoolRecovery): Promise<PoolContent> {
+    const nameOf = ({ type, name }: VolumeRef) => `${type}/${name}`;
+    const recorded = new Set(this.#options.volumes.list(`${pool}/`).map(({ value }) => nameOf(refOf(value))));
+    return scanPool(pool, recovery, (volume) => recorded.has(nameOf(volume)));
   }
 
   async #close(pool: StoragePool): Promise<void> {
