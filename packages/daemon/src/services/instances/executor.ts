@@ -120,8 +120,13 @@ export class InstanceExecutor {
     const metadata = { command: spec.command, environment: spec.environment, interactive: spec.terminal !== undefined };
     const shown = { secrets: this.#secrets([...names, 'control']), metadata };
     return this.#start(common, sockets, shown, async (operation) => {
-      await sockets.connected(operation.signal);
+      // The command starts while the client still connects the rest; what it says waits in its pipes.
+      await sockets.begun(operation.signal);
       const process = await this.#context.deps.driver.exec(this.#context.ref(record), spec);
+      await sockets.connected(operation.signal).catch(async (error: unknown) => {
+        await process.dispose();
+        throw error;
+      });
       const code =
         spec.terminal === undefined
           ? await this.#attachStreams(process, sockets, operation.signal)

@@ -9,6 +9,7 @@ export class OperationSockets {
   readonly #sockets = new Map<string, WebSocket>();
   readonly #required: readonly string[];
   readonly #timeout: number;
+  readonly #begun = Promise.withResolvers<void>();
   readonly #ready = Promise.withResolvers<void>();
   readonly #onLate: ((name: string, socket: WebSocket) => void)[] = [];
 
@@ -16,7 +17,9 @@ export class OperationSockets {
   constructor(required: readonly string[], timeout = CONNECT_TIMEOUT) {
     this.#required = required;
     this.#timeout = timeout;
-    if (required.length === 0) this.#ready.resolve();
+    if (required.length > 0) return;
+    this.#begun.resolve();
+    this.#ready.resolve();
   }
 
   /** A name connects once; a second connection is turned away. */
@@ -29,19 +32,30 @@ export class OperationSockets {
     socket.pause(); // nothing may arrive before somebody listens
     socket.on('error', () => undefined);
     for (const listener of this.#onLate) listener(name, socket);
+    if (this.#required.includes(name)) this.#begun.resolve();
     if (this.#required.every((wanted) => this.#sockets.has(wanted))) this.#ready.resolve();
   }
 
-  /** @throws bad-request when the client does not come, the signal's reason when it aborts. */
-  async connected(signal: AbortSignal): Promise<void> {
-    const abort = (): void => this.#ready.reject(signal.reason);
+  /** The first of those it cannot do without: the client is there. @throws as `connected` */
+  begun(signal: AbortSignal): Promise<void> {
+    return this.#within(this.#begun, signal);
+  }
+
+  /** All of them. @throws bad-request when the client does not come, the signal's reason when it aborts. */
+  connected(signal: AbortSignal): Promise<void> {
+    return this.#within(this.#ready, signal);
+  }
+
+  async #within({ promise, reject }: PromiseWithResolvers<void>, signal: AbortSignal): Promise<void> {
+    const abort = (): void => reject(signal.reason);
     signal.addEventListener('abort', abort);
+    if (signal.aborted) abort();
     const timer = setTimeout(
-      () => this.#ready.reject(errors.badRequest('Timed out waiting for websockets to connect')),
+      () => reject(errors.badRequest('Timed out waiting for websockets to connect')),
       this.#timeout,
     );
     try {
-      await this.#ready.promise;
+      await promise;
     } finally {
       clearTimeout(timer);
       signal.removeEventListener('abort', abort);
