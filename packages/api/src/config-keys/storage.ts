@@ -99,7 +99,7 @@ const blockVolume = [
     ...block,
     default: 'ext4',
   }),
-  key('block.mount_options', v.singleLine, 'Mount options of the file system.', { ...block, default: 'discard' }),
+  key('block.mount_options', v.mountOptions, 'Mount options of the file system.', { ...block, default: 'discard' }),
 ];
 
 const volumeKeys = {

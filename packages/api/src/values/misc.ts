@@ -19,6 +19,20 @@ export const singleLine: ValueType = {
   check: (value) => (/[\n\r\0]/.test(value) ? 'Environment variables cannot contain line breaks' : undefined),
 };
 
+const foreignOption = /^(dev|suid|journal_dev|device|logdev|rtdev|journal_path)$/;
+
+/** Options for mounting a volume's file system. Who makes a volume names no other device or file of the host with them. */
+export const mountOptions: ValueType = {
+  name: 'mount options',
+  check: (value) => {
+    const options = value.split(',').map((option) => option.trim());
+    const wrong = options.find(
+      (option) => !/^[a-z]\w*(=[\w.:+-]+)?$/i.test(option) || foreignOption.test(option.split('=')[0] ?? ''),
+    );
+    return wrong === undefined ? undefined : `Invalid mount option ${quote(wrong)}`;
+  },
+};
+
 /** Lines for the instance's LXC configuration; keys the daemon itself depends on are refused. */
 export const rawLxc: ValueType = {
   name: 'LXC configuration lines',

@@ -158,3 +158,19 @@ describe('compression', () => {
     },
   );
 });
+
+describe('mount options', () => {
+  test.each(['discard', 'noatime,nodiratime', 'commit=30', 'compress=zstd:3', 'data=ordered, barrier=1'])(
+    'takes %j',
+    (text) => {
+      expect(v.mountOptions.check(text)).toBeUndefined();
+    },
+  );
+
+  test.each(['device=/dev/sda', 'noatime,logdev=/dev/sdb', 'journal_dev=0x801', 'journal_path=/x', 'dev', 'a\nb', ''])(
+    'refuses %j',
+    (text) => {
+      expect(v.mountOptions.check(text)).toMatch(/^Invalid mount option/);
+    },
+  );
+});
