@@ -48,7 +48,7 @@ describe('a full pool', () => {
 
   it.each(['dir', 'btrfs'])(
     'refuses a copy, keeps what is there and goes on: %s',
-    { timeout: 120_000 },
+    { timeout: 180_000 },
     async (pool) => {
       await daemon.run('POST', volumes(pool), { name: 'old' });
       const content = randomBytes(40 * MIB);
@@ -69,7 +69,7 @@ describe('a full pool', () => {
         async () => {
           return (await failureOf(daemon, 'POST', volumes(pool), { name: 'new', source: small })) === '';
         },
-        { timeoutMs: 20_000, intervalMs: 200 },
+        { timeoutMs: 90_000, intervalMs: 200 },
       );
       expect(namesIn(folder(pool, 'custom/default_new'))).toEqual(['f']);
     },
