@@ -5,6 +5,8 @@ import { errnoOf } from '../../../host/syscalls.ts';
 
 /** Milliseconds. */
 const SETTLED_AFTER = 500;
+/** While more is deleted all the time. */
+const SETTLED_AT_LATEST = 5_000;
 
 /**
  * Deletes in two steps: a rename frees the name at once, the content goes in the background, one tree at a time.
@@ -17,10 +19,11 @@ export class Trash {
   readonly #log: Log;
   readonly #afterwards: (() => Promise<void>) | undefined;
   #timer: NodeJS.Timeout | undefined;
+  #latest: NodeJS.Timeout | undefined;
   #tail: Promise<void> = Promise.resolve();
   #closed = false;
 
-  /** `afterwards` is called when nothing was deleted for a moment, if something was before. */
+  /** `afterwards` is called when nothing was deleted for a moment, or some seconds after the first that was deleted since. */
   constructor(options: {
     folder: string;
     newId: () => string;
@@ -62,7 +65,7 @@ export class Trash {
   /** Stops after the tree that is being deleted; the rest waits for `resume`. */
   async close(): Promise<void> {
     this.#closed = true;
-    clearTimeout(this.#timer);
+    this.#clearTimers();
     await this.#tail;
   }
 
@@ -81,15 +84,24 @@ export class Trash {
   #settle(): void {
     const work = this.#afterwards;
     if (work === undefined || this.#closed) return;
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => {
+    const settled = (): void => {
+      this.#clearTimers();
       this.#tail = this.#tail
         .then(() => (this.#closed ? undefined : work()))
         .catch((error: unknown) =>
           this.#log.warn('the space of deleted volumes comes later', { error: String(error) }),
         );
-    }, SETTLED_AFTER);
+    };
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(settled, SETTLED_AFTER);
     this.#timer.unref();
+    this.#latest ??= setTimeout(settled, SETTLED_AT_LATEST).unref();
+  }
+
+  #clearTimers(): void {
+    clearTimeout(this.#timer);
+    clearTimeout(this.#latest);
+    this.#latest = undefined;
   }
 }
 
