@@ -12,6 +12,10 @@ describe('toYaml', () => {
     );
   });
 
+  it('quotes what some readers take for numbers', () => {
+    expect(toYaml({ e0: 'E-5' })).toBe('"e0": "E-5"\n');
+  });
+
   it.each(['1.1', '1.2'] as const)('is what a reader of YAML %s gets back', (version) => {
     const scalar = fc.oneof(
       fc.string({ unit: 'binary' }).filter((text) => text.isWellFormed()),

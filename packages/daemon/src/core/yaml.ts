@@ -1,5 +1,5 @@
-/** Words that YAML 1.1 readers take for something other than text. */
-const RESERVED = /^(?:true|false|yes|no|on|off|null|y|n|~)$/i;
+/** Words that YAML 1.1 readers take for something other than text; some take `e5` for a number. */
+const RESERVED = /^(?:true|false|yes|no|on|off|null|y|n|~|e-?\d+)$/i;
 const PLAIN = /^[A-Za-z_/][A-Za-z0-9_./-]*$/;
 
 /**
