@@ -1,9 +1,10 @@
-import { chmod, chown, mkdir, rm, rmdir, stat } from 'node:fs/promises';
+import { mkdir, rm, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { errors } from '../../../core/errors.ts';
 import { isMountPoint, unmountAll } from '../../../host/mounts.ts';
 import { blockFileSystem, mountBlock } from '../../../host/tools/block-fs.ts';
 import { linkFolder, removePoint } from '../common/mount-points.ts';
+import { passableRoot } from '../common/passable-root.ts';
 import { contentFile, snapshotPath, volumePath } from '../common/volume-names.ts';
 import type { RootMount, RootOptions, SnapshotRef, VolumeOptions, VolumeRef } from '../contract.ts';
 import { fileSystemOf, mountOptionsOf } from './config.ts';
@@ -54,15 +55,9 @@ export class CephMounter {
     await mountBlock(device, path, { type, options, readOnly });
   }
 
-  /** Makes the folder of a container's root belong to its range, so that its own root may pass. */
   async mountRoot(volume: VolumeRef, options: RootOptions): Promise<RootMount> {
     const path = await this.mount(volume, options);
-    if (volume.type === 'virtual-machine') return { path, ids: 'plain' };
-    const base = options.idRange?.base ?? 0;
-    const found = await stat(path);
-    if (found.uid !== base) await chown(path, base, base);
-    if ((found.mode & 0o7777) !== 0o100) await chmod(path, 0o100);
-    return { path: join(path, 'rootfs'), ids: 'plain' };
+    return volume.type === 'virtual-machine' ? { path, ids: 'plain' } : passableRoot(path, options);
   }
 
   /** A clone that lives as long as the mount stands for the snapshot: a log that is left can be replayed in it. */

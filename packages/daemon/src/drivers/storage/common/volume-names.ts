@@ -64,3 +64,8 @@ function component(name: string): string {
 export function volumeKey(volume: VolumeRef): string {
   return `${volume.type}/${volume.name}`;
 }
+
+/** The volume of a snapshot. */
+export function volumeOf({ type, name, contentType }: VolumeRef): VolumeRef {
+  return { type, name, contentType };
+}

@@ -5,7 +5,7 @@ import { copyTree, mirrorTree } from '../../../host/files.ts';
 import { isMountPoint, unmountAll } from '../../../host/mounts.ts';
 import { copyBlocks, syncMounted } from '../../../host/tools/block-fs.ts';
 import { removePoint } from '../common/mount-points.ts';
-import { isSnapshot, snapshotsPath, volumeKey, volumePath } from '../common/volume-names.ts';
+import { isSnapshot, snapshotsPath, volumeKey, volumePath, volumeOf } from '../common/volume-names.ts';
 import type {
   CopyOptions,
   RootOptions,
@@ -262,7 +262,7 @@ export class LvmVolumes implements Volumes {
   async #copySnapshots(source: VolumeRef, target: VolumeRef, names: readonly string[]): Promise<void> {
     const { volumes } = this.#pool;
     for (const snapshot of names) {
-      const from = logicalVolume({ ...plain(source), snapshot });
+      const from = logicalVolume({ ...volumeOf(source), snapshot });
       const name = logicalVolume({ ...target, snapshot });
       await volumes.run(snapshotVolume(volumes.place, { from, name, readOnly: true }));
     }
@@ -277,7 +277,7 @@ export class LvmVolumes implements Volumes {
   ): Promise<void> {
     const { volumes } = this.#pool;
     for (const snapshot of names) {
-      const from = { name: logicalVolume({ ...plain(source), snapshot }), volume: source };
+      const from = { name: logicalVolume({ ...volumeOf(source), snapshot }), volume: source };
       if (await this.exists(target)) await this.#overwrite(from, target);
       else await this.maker.publish(logicalVolume(target), (scratch) => this.maker.copy(from, scratch, config));
       const how = { from: logicalVolume(target), name: logicalVolume({ ...target, snapshot }), readOnly: false };
@@ -305,11 +305,6 @@ export class LvmVolumes implements Volumes {
   #exclusive<T>(volumes: readonly VolumeRef[], work: () => Promise<T>, shared: readonly VolumeRef[] = []): Promise<T> {
     return this.#pool.queue.run({ exclusive: volumes.map(volumeKey), shared: shared.map(volumeKey) }, work);
   }
-}
-
-/** The volume of a snapshot. */
-function plain({ type, name, contentType }: VolumeRef): VolumeRef {
-  return { type, name, contentType };
 }
 
 function exists(name: string): Error {

@@ -1,4 +1,4 @@
-import { chmod, chown, mkdir, stat } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errors } from '../../../core/errors.ts';
 import { retry } from '../../../core/retry.ts';
@@ -6,7 +6,7 @@ import { pathExists } from '../../../host/files.ts';
 import { mountDevice } from '../../../host/loop.ts';
 import { isMountPoint, unmountAll } from '../../../host/mounts.ts';
 import { linkFolder } from '../common/mount-points.ts';
-import { rootIn } from '../common/plain-content.ts';
+import { passableRoot } from '../common/passable-root.ts';
 import { contentFile, snapshotPath, volumePath } from '../common/volume-names.ts';
 import type { RootMount, RootOptions, SnapshotRef, VolumeRef } from '../contract.ts';
 import type { ZfsContext } from './context.ts';
@@ -49,15 +49,9 @@ export class ZfsMounter {
     await mountDevice(dataset, path, 'zfs', readOnly ? ['ro'] : []);
   }
 
-  /** Makes the folder of a container's root belong to its range, so that its own root may pass. */
   async mountRoot(volume: VolumeRef, options: RootOptions): Promise<RootMount> {
     const path = await this.mount(volume);
-    if (volume.type === 'virtual-machine') return { path, ids: 'plain' };
-    const base = options.idRange?.base ?? 0;
-    const found = await stat(path);
-    if (found.uid !== base) await chown(path, base, base);
-    if ((found.mode & 0o7777) !== 0o100) await chmod(path, 0o100);
-    return { path: await rootIn(path), ids: 'plain' };
+    return volume.type === 'virtual-machine' ? { path, ids: 'plain' } : passableRoot(path, options);
   }
 
   /** A file system's snapshot is mounted itself; a zvol's has no device, so a clone that lives as long stands for it. */

@@ -7,7 +7,15 @@ import { CommandError } from '../../../host/run.ts';
 import { contentSize, copyBlocks, syncMounted } from '../../../host/tools/block-fs.ts';
 import { zfsPipe } from '../../../host/tools/zfs.ts';
 import { removePoint } from '../common/mount-points.ts';
-import { contentFile, isSnapshot, snapshotPath, snapshotsPath, volumeKey, volumePath } from '../common/volume-names.ts';
+import {
+  contentFile,
+  isSnapshot,
+  snapshotPath,
+  snapshotsPath,
+  volumeKey,
+  volumePath,
+  volumeOf,
+} from '../common/volume-names.ts';
 import type { CopyOptions, RootOptions, SnapshotRef, VolumeOptions, VolumeRef, Volumes } from '../contract.ts';
 import type { ZfsContext } from './context.ts';
 import { ZfsMounter, zvolDevice } from './mounter.ts';
@@ -94,7 +102,7 @@ export class ZfsVolumes implements Volumes {
       async () => {
         await this.#assertAbsent(target);
         const { datasets, path, newId } = this.#pool;
-        const volume = plain(source);
+        const volume = volumeOf(source);
         if (!(await datasets.exists(datasetOf(datasets.root, source))))
           throw errors.notFound('Storage volume not found');
         if (isMountPoint(volumePath(path, volume))) await syncMounted(volumePath(path, volume));
@@ -374,11 +382,6 @@ export class ZfsVolumes implements Volumes {
   #exclusive<T>(volumes: readonly VolumeRef[], work: () => Promise<T>, shared: readonly VolumeRef[] = []): Promise<T> {
     return this.#pool.queue.run({ exclusive: volumes.map(volumeKey), shared: shared.map(volumeKey) }, work);
   }
-}
-
-/** The volume of a snapshot. */
-function plain({ type, name, contentType }: VolumeRef): VolumeRef {
-  return { type, name, contentType };
 }
 
 function exists(name: string): Error {
