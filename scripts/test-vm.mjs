@@ -1,10 +1,11 @@
-// npm run test:vm -- lvm|quota [file system …]: the suites of drivers that this kernel lacks, in a machine of their own.
+// npm run test:vm -- lvm|quota [kind …] [test file …] [vitest option …]: suites of drivers that this kernel lacks, in a
+// machine of their own; with test files, these instead of the suite's.
 import { spawn } from 'node:child_process';
-import { mkdir, readdir } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { installMissing } from './lib/packages.mjs';
 import { capture, must, ROOT } from './lib/process.mjs';
-import { exitCodeIn, guestScript, makeInitrd } from './lib/vm.mjs';
+import { exitCodeIn, guestScript, makeInitrd, readArguments } from './lib/vm.mjs';
 
 const PACKAGES = ['qemu-system-x86', 'busybox-static', 'lvm2', 'thin-provisioning-tools', 'xfsprogs', 'btrfs-progs'];
 const SUITES = {
@@ -14,22 +15,35 @@ const SUITES = {
 /** The machine is emulated: what takes a second on the host takes ten there. */
 const PATIENCE = ['--testTimeout=600000', '--hookTimeout=600000'];
 
-const [suite = '', ...kinds] = process.argv.slice(2);
-const files = Object.hasOwn(SUITES, suite) ? SUITES[suite] : undefined;
-if (files === undefined) {
-  console.error(`usage: npm run test:vm -- ${Object.keys(SUITES).join('|')} [kind …]`);
+const asked = readArguments(process.argv.slice(2), SUITES);
+if (asked === undefined) {
+  console.error(`usage: npm run test:vm -- ${Object.keys(SUITES).join('|')} [kind …] [test file …] [vitest option …]`);
   process.exit(2);
 }
+const { kinds, files, options } = asked;
 await installMissing(PACKAGES, console.log);
 
 const folder = join(ROOT, 'node_modules/.cache/keelson-vm');
 await mkdir(folder, { recursive: true });
 const { kernel, version } = await debianKernel();
 const env = kinds.length === 0 ? {} : { KEELSON_LVM: kinds.join(',') };
-const vitest = ['node_modules/.bin/vitest', 'run', '--project', 'host', '--reporter=verbose', ...PATIENCE, ...files];
+const vitest = [
+  'node_modules/.bin/vitest',
+  'run',
+  '--project',
+  'host',
+  '--reporter=verbose',
+  ...PATIENCE,
+  ...files,
+  ...options,
+];
 const script = guestScript(ROOT, vitest, { ...env, PATH: guestPath() });
-const initrd = await makeInitrd({ kernel, version, folder, script });
-process.exitCode = await boot();
+const scratch = await mkdtemp(join(folder, 'run-'));
+try {
+  process.exitCode = await boot(await makeInitrd({ kernel, version, folder: scratch, script }));
+} finally {
+  await rm(scratch, { recursive: true, force: true });
+}
 
 /** Debian's own kernel, unpacked and not installed. */
 async function debianKernel() {
@@ -58,7 +72,7 @@ function guestPath() {
 }
 
 /** Runs the machine, its output passed through. */
-function boot() {
+function boot(initrd) {
   const args = [
     ...['-accel', 'tcg,thread=multi,tb-size=512', '-cpu', 'max', '-smp', '2', '-m', '4096'],
     ...['-nodefaults', '-nographic', '-no-reboot', '-serial', 'stdio'],

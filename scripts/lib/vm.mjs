@@ -26,6 +26,26 @@ const MODULES = [
 const EXIT = 'KEELSON_VM_EXIT';
 
 /**
+ * What to run: a suite, kinds of it, test files in place of the suite's own, and options of vitest from the first `-…` on.
+ * @param {readonly string[]} words of the command line
+ * @param {Readonly<Record<string, readonly string[]>>} suites test files by name
+ * @returns undefined when no suite is named
+ */
+export function readArguments(words, suites) {
+  const [suite = '', ...rest] = words;
+  if (!Object.hasOwn(suites, suite)) return undefined;
+  const end = rest.findIndex((word) => word.startsWith('-'));
+  const names = end === -1 ? rest : rest.slice(0, end);
+  const files = names.filter((word) => word.includes('/'));
+  return {
+    suite,
+    kinds: names.filter((word) => !word.includes('/')),
+    files: files.length === 0 ? suites[suite] : files,
+    options: end === -1 ? [] : rest.slice(end),
+  };
+}
+
+/**
  * Files of kernel modules in an order in which they can be loaded, with all they need.
  * @param {string} dependencies `modules.dep` of the kernel
  * @param {readonly string[]} wanted names; those that are not there are built in

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { exitCodeIn, guestScript, initScript, modulesInOrder } from './vm.mjs';
+import { exitCodeIn, guestScript, initScript, modulesInOrder, readArguments } from './vm.mjs';
 
 it('loads what a module needs before it, each once', () => {
   const dependencies = [
@@ -27,4 +27,21 @@ it('writes scripts that keep words together', () => {
 it('knows how the machine ended', () => {
   expect(exitCodeIn('✓ a\nKEELSON_VM_EXIT 1\n[ 3.1] reboot')).toBe(1);
   expect(exitCodeIn('Kernel panic')).toBeUndefined();
+});
+
+it('takes kinds, files and options apart', () => {
+  const suites = { lvm: ['tests/a.test.ts'] };
+  expect(readArguments(['lvm', 'xfs', 'plain'], suites)).toEqual({
+    suite: 'lvm',
+    kinds: ['xfs', 'plain'],
+    files: ['tests/a.test.ts'],
+    options: [],
+  });
+  expect(readArguments(['lvm', 'xfs', 'tests/b.test.ts', '-t', 'tests/c'], suites)).toMatchObject({
+    kinds: ['xfs'],
+    files: ['tests/b.test.ts'],
+    options: ['-t', 'tests/c'],
+  });
+  expect(readArguments([], suites)).toBeUndefined();
+  expect(readArguments(['toString'], suites)).toBeUndefined();
 });
