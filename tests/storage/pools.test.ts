@@ -148,7 +148,16 @@ describe('storage pools', () => {
     await daemon.run('POST', '/1.0/profiles', { name: 'on-used', devices });
     expect(await get('used')).toMatchObject({ used_by: ['/1.0/profiles/on-used'] });
     const refused = await daemon.request('DELETE', '/1.0/storage-pools/used');
-    expect(refused.body).toMatchObject({ error_code: 400, error: 'The storage pool is currently in use' });
+    const error = 'The storage pool is currently in use: /1.0/profiles/on-used';
+    expect(refused.body).toMatchObject({ error_code: 400, error });
+    for (let i = 0; i < 6; i++) {
+      await daemon.run('POST', '/1.0/storage-pools/used/volumes/custom', { name: `v${i}`, config: {} });
+    }
+    const many = await daemon.request('DELETE', '/1.0/storage-pools/used');
+    expect(many.body.error).toMatch(
+      /^The storage pool is currently in use: (?:\/1\.0\/\S+, ){4}\/1\.0\/\S+ and 2 more$/u,
+    );
+    for (let i = 0; i < 6; i++) await daemon.run('DELETE', `/1.0/storage-pools/used/volumes/custom/v${i}`);
     await daemon.run('DELETE', '/1.0/profiles/on-used');
     await daemon.run('DELETE', '/1.0/storage-pools/used');
   });

@@ -114,7 +114,7 @@ export class PoolService implements StoragePools {
       const { value } = this.#require(name);
       options.precondition?.(etagSource(value));
       const users = usage.ofPool(name).filter((url) => !url.startsWith('/1.0/images/'));
-      if (users.length > 0) throw errors.badRequest('The storage pool is currently in use');
+      if (users.length > 0) throw errors.badRequest(`The storage pool is currently in use: ${someOf(users)}`);
       const { driver, config } = value;
       const intent = await intents.begin<PoolIntent>('storage-pool-delete', { name, driver, config });
       await this.#finishDelete(intent.data);
@@ -203,6 +203,12 @@ function checkConfig(driver: string, config: Readonly<Record<string, string>>): 
   if (known === undefined) throw errors.badRequest('Unknown driver');
   const [problem] = validateConfig(storagePoolConfig(known), config);
   if (problem !== undefined) throw errors.badRequest(problem.message);
+}
+
+/** The first few of many URLs, for a message. */
+function someOf(urls: readonly string[]): string {
+  const shown = urls.slice(0, 5).join(', ');
+  return urls.length > 5 ? `${shown} and ${urls.length - 5} more` : shown;
 }
 
 /** An empty value means: not set. */
