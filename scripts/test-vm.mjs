@@ -27,6 +27,7 @@ const folder = join(ROOT, 'node_modules/.cache/keelson-vm');
 await mkdir(folder, { recursive: true });
 const { kernel, version } = await debianKernel();
 const env = kinds.length === 0 ? {} : { KEELSON_LVM: kinds.join(',') };
+const scratch = await mkdtemp(join(folder, 'run-'));
 const vitest = [
   'node_modules/.bin/vitest',
   'run',
@@ -37,12 +38,18 @@ const vitest = [
   ...files,
   ...options,
 ];
-const script = guestScript(ROOT, vitest, { ...env, PATH: guestPath() });
-const scratch = await mkdtemp(join(folder, 'run-'));
 try {
+  const script = guestScript(ROOT, vitest, { env: { ...env, PATH: guestPath() }, frozen: await freeze(scratch) });
   process.exitCode = await boot(await makeInitrd({ kernel, version, folder: scratch, script }));
 } finally {
   await rm(scratch, { recursive: true, force: true });
+}
+
+/** Copies of the folders that are worked on: the machine runs long, and would see every change. */
+async function freeze(scratch) {
+  const frozen = ['packages', 'tests'].map((name) => ({ from: join(scratch, name), to: join(ROOT, name) }));
+  for (const { from, to } of frozen) await must(['cp', '-a', '--reflink=auto', to, from]);
+  return frozen;
 }
 
 /** Debian's own kernel, unpacked and not installed. */

@@ -105,14 +105,16 @@ exec $B switch_root /new /bin/bash -c "$RUN"
  * What runs in the machine, then its end. Nothing there makes device nodes but LVM itself.
  * @param {string} folder the repository
  * @param {readonly string[]} argv
- * @param {Readonly<Record<string, string>>} env
+ * @param {{env: Readonly<Record<string, string>>, frozen?: readonly {from: string, to: string}[]}} how
+ *   `frozen`: folders that are seen in place of others
  */
-export function guestScript(folder, argv, env) {
+export function guestScript(folder, argv, { env, frozen = [] }) {
   const quote = (text) => `'${text.replaceAll("'", `'\\''`)}'`;
   const settings = Object.entries({ HOME: '/root', NO_COLOR: '1', TERM: 'dumb', ...env });
   return [
     'ip link set lo up',
     `printf 'activation {\\n udev_sync=0\\n udev_rules=0\\n monitoring=0\\n}\\n' > /etc/lvm/lvmlocal.conf`,
+    ...frozen.map(({ from, to }) => `mount --bind ${quote(from)} ${quote(to)}`),
     `cd ${quote(folder)}`,
     `env ${settings.map(([name, value]) => `${name}=${quote(value)}`).join(' ')} ${argv.map(quote).join(' ')} < /dev/null 2>&1 | cat`,
     `echo ${EXIT} \${PIPESTATUS[0]}`,

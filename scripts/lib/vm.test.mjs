@@ -19,7 +19,11 @@ it('loads what a module needs before it, each once', () => {
 
 it('writes scripts that keep words together', () => {
   expect(initScript(['a.ko', 'b.ko'])).toContain('for m in a.ko b.ko;');
-  const script = guestScript("/it's here", ['vitest', 'a b'], { KEY: 'x y' });
+  const script = guestScript("/it's here", ['vitest', 'a b'], {
+    env: { KEY: 'x y' },
+    frozen: [{ from: '/a copy', to: '/it' }],
+  });
+  expect(script).toContain(`mount --bind '/a copy' '/it'\ncd `);
   expect(script).toContain(`cd '/it'\\''s here'`);
   expect(script).toContain(`KEY='x y' 'vitest' 'a b' < /dev/null 2>&1 | cat`);
 });
