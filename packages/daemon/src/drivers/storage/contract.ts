@@ -103,6 +103,8 @@ export interface StoragePool {
   /** Makes the content reachable at `spec.path`. Idempotent. @throws unavailable with the reason when the source vanished. */
   mount(): Promise<void>;
   unmount(): Promise<void>;
+  /** Whether what was mounted is still there; without it the pool's folder tells. */
+  isThere?(): Promise<boolean>;
   /** Removes the pool's content and its loop file; never a source the user brought that holds foreign data. */
   destroy(): Promise<void>;
   /** Applies changed config (for example a grown `size`). @throws bad-request naming a key that cannot change. */
@@ -205,6 +207,8 @@ export interface Quota {
 export interface NativeTransfer {
   /** The stream format; both ends must have the same. */
   readonly format: 'btrfs' | 'zfs' | 'rbd';
+  /** False: backups have no such format, in LXD neither. Default true. */
+  readonly backups?: boolean;
   /**
    * Freezes `source` as it is now; disposing the send removes what it needed for that.
    * `running`: the volume is in use by a guest right now. `beside`: small files (path → content) that go along in the

@@ -34,6 +34,17 @@ export function isMissing(error: unknown): boolean {
   return error instanceof CommandError && error.code === FAILED && /not found|Failed to find/i.test(error.stderr);
 }
 
+/** Whether a command failed because its volume group does not exist. */
+export function isGroupMissing(error: unknown): boolean {
+  return isMissing(error) && error instanceof CommandError && /Volume group "[^"]*" not found/i.test(error.stderr);
+}
+
+/** Whether a command failed for want of space in a thin pool or a volume group. */
+export function isFull(error: unknown): boolean {
+  const text = error instanceof CommandError ? error.stderr : '';
+  return /free space in thin pool .* reached threshold|insufficient free space|insufficient suitable/i.test(text);
+}
+
 /** Version of the tools; undefined when they are not installed. */
 export async function lvmVersion(): Promise<string | undefined> {
   try {

@@ -133,7 +133,8 @@ export class LivePools {
   }
 
   async #isThere({ pool, identity }: OpenPool): Promise<boolean> {
-    return (await this.#options.identity(pool.spec.path)) === identity;
+    if ((await this.#options.identity(pool.spec.path)) !== identity) return false;
+    return (await pool.isThere?.()) ?? true;
   }
 
   async #mount(record: StoragePoolRecord): Promise<OpenPool> {

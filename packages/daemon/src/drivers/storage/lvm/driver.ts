@@ -53,8 +53,9 @@ export class LvmDriver implements StorageDriver {
   async prepare(spec: PoolSpec): Promise<Record<string, string>> {
     const source = sourceOf(spec);
     const config = settledConfig(spec, source);
+    const { group } = placeOf(spec.name, config);
     if (source.kind === 'device') await checkDevice(source.device);
-    checkGroup({ ...spec, config }, source, await findGroup(config['lvm.vg_name'] ?? spec.name));
+    checkGroup({ ...spec, config }, source, await findGroup(group));
     if (source.kind !== 'loop') return config;
     await mkdir(dirname(spec.loopFile), { recursive: true, mode: 0o711 });
     const size = await loopSize(config, dirname(spec.loopFile));

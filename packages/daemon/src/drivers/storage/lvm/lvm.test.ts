@@ -13,7 +13,7 @@ import {
   snapshotVolume,
 } from './plan.ts';
 import { recoveryPlan } from './recovery.ts';
-import { groupCommand, parseGroup, parseVolumes } from './report.ts';
+import { groupCommand, parseDevices, parseGroup, parseVolumes } from './report.ts';
 import { checkGroup, isBorrowed, loopSize, settledConfig, sourceOf, thinPoolAmong } from './source.ts';
 
 const GIB = 1024 ** 3;
@@ -47,6 +47,13 @@ describe('names of logical volumes', () => {
     expect(() => logicalVolume({ ...volume('custom', 'v'), snapshot: name })).toThrow(/Invalid snapshot name/);
   });
 
+  it('are not what LVM keeps for itself, nor too long together', () => {
+    expect(() => logicalVolume(volume('custom', 'p_tdata'))).toThrow('LVM keeps names with "_tdata" for itself');
+    expect(logicalVolume(volume('custom', 'p_data'))).toBe('custom_p_data');
+    const long = { ...volume('custom', 'v'.repeat(70)), snapshot: 's'.repeat(70) };
+    expect(() => logicalVolume(long)).toThrow(/longer than LVM's 127 letters/);
+  });
+
   it('tells the snapshots of a volume from those of others', () => {
     const names = [
       'containers_a',
@@ -72,6 +79,36 @@ describe('commands of LVM', () => {
   it('know where volumes go', () => {
     expect(thin).toEqual({ group: 'pool', thinPool: 'LXDThinPool' });
     expect(plain).toEqual({ group: 'vg', thinPool: undefined });
+  });
+
+  it.each(['-an', '--config=x', 'a/b', 'a b', '@tag', 'a,b', '.', '..', '', 'x'.repeat(128), 'ä'])(
+    'go to no group and no thin pool that is called %j',
+    (name) => {
+      for (const key of ['lvm.vg_name', 'lvm.thinpool_name'])
+        expect(() => placeOf('pool', { [key]: name })).toThrow(
+          expect.objectContaining({ code: 'bad-request', message: expect.stringContaining(`"${key}"`) }),
+        );
+      expect(() => placeOf(name, {})).toThrow(/Invalid value for option "name"/);
+    },
+  );
+
+  it('go to no thin pool that the recovery or LVM itself would take for its own', () => {
+    for (const name of ['keelson.pool', 'a_tmeta', 'pvmove0', 'snapshot1'])
+      expect(() => placeOf('pool', { 'lvm.thinpool_name': name })).toThrow(/reserved/);
+    expect(placeOf('pool', { 'lvm.use_thinpool': 'false', 'lvm.thinpool_name': '-x' }).thinPool).toBeUndefined();
+  });
+
+  it('take what stands in the config as one word, never as another option', () => {
+    const config = { 'lvm.stripes': '-2 --force', 'lvm.stripes.size': '64KiB' };
+    const words = createVolume(plain, 'containers_a', GIB, config);
+    expect(words.slice(words.indexOf('--stripes'), words.indexOf('--stripes') + 2)).toEqual([
+      '--stripes',
+      '-2 --force',
+    ]);
+    for (const size of ['-1GiB', '1GiB --force', '1,5GiB', '/dev/sda'])
+      expect(() => sizeOf({ size })).toThrow(expect.objectContaining({ code: 'bad-request' }));
+    for (const type of ['-t', 'ext4 -F', 'EXT4', '../ext4'])
+      expect(() => fileSystemOf({ 'block.filesystem': type })).toThrow(/block.filesystem/);
   });
 
   it('make a thin pool of what is free, or of a part with its own metadata and stripes', () => {
@@ -165,6 +202,7 @@ describe('reports of LVM', () => {
       pool_lv: 'LXDThinPool',
       origin: 'images_x',
       data_percent: '12.50',
+      metadata_percent: '',
       lv_attr: 'Vwi-aotz-k',
       lv_tags: 'keelson,other',
     };
@@ -175,13 +213,15 @@ describe('reports of LVM', () => {
         pool: 'LXDThinPool',
         origin: 'images_x',
         used: 12.5,
+        metadata: undefined,
         tags: ['keelson', 'other'],
         kind: 'thin',
       },
     ]);
     const plain = { ...thin, data_percent: '', lv_attr: '-wi-------', lv_tags: '' };
     expect(parseVolumes(row(plain))[0]).toMatchObject({ used: undefined, kind: 'plain', tags: [] });
-    expect(parseVolumes(row({ ...thin, lv_attr: 'twi-aotz--' }))[0]).toMatchObject({ kind: 'thin-pool' });
+    const pool = { ...thin, metadata_percent: '10.94', lv_attr: 'twi-aotz--' };
+    expect(parseVolumes(row(pool))[0]).toMatchObject({ kind: 'thin-pool', used: 12.5, metadata: 10.94 });
     expect(parseVolumes(row({ ...thin, lv_attr: 'swi-a-s---' }))[0]).toMatchObject({ kind: 'snapshot' });
   });
 
@@ -195,6 +235,12 @@ describe('reports of LVM', () => {
       volumes: 3,
     });
     expect(parseGroup('{"report":[{"vg":[]}]}')).toBeUndefined();
+    const device = { pv_name: '/dev/loop0', pe_start: '1048576', pv_size: '264241152', dev_size: '268435456' };
+    const missing = { pv_name: '[unknown]', pe_start: '1048576', pv_size: '264241152', dev_size: '0' };
+    expect(parseDevices(JSON.stringify({ report: [{ vg: [device, missing] }] }))).toEqual([
+      { name: '/dev/loop0', needed: 265_289_728, size: 268_435_456 },
+      { name: '[unknown]', needed: 265_289_728, size: 0 },
+    ]);
     expect(groupCommand('vg')).toContain('json');
   });
 });
@@ -242,6 +288,7 @@ describe('sources of a pool', () => {
       pool: '',
       origin: '',
       used: 0,
+      metadata: 0,
       tags: [],
       kind: 'thin-pool',
     } as const;

@@ -11,6 +11,7 @@ import {
   makeBlockFileSystem,
   renewIdentity,
   shrinkExt4,
+  syncMounted,
 } from '../../../host/tools/block-fs.ts';
 import { contentFile } from '../common/volume-names.ts';
 import type { VolumeRef } from '../contract.ts';
@@ -42,8 +43,9 @@ export class LvmMaker {
       await volumes.deactivate(scratch);
       await volumes.run(renameVolume(volumes.place, scratch, target));
     } catch (error) {
+      const explained = await volumes.explained(error);
       await volumes.remove([scratch]);
-      throw error;
+      throw explained;
     }
   }
 
@@ -95,12 +97,15 @@ export class LvmMaker {
     if (!isBlock(from.volume)) await this.#renew(volumes.device(name));
   }
 
+  /** What was written is on the disk in the end. @throws SyscallError when it could not be: a thin pool may be full. */
   async withMounted<T>(name: string, use: (path: string) => Promise<T>, readOnly = false): Promise<T> {
     const path = join(this.#pool.staging, name);
     const device = await this.#pool.volumes.activate(name);
     await this.#mounter.mountDevice(device, path, '', readOnly);
     try {
-      return await use(path);
+      const result = await use(path);
+      if (!readOnly) await syncMounted(path);
+      return result;
     } finally {
       await unmountAll(path);
       await rm(path, { recursive: true, force: true });

@@ -6,6 +6,11 @@ import { isSnapshot } from '../common/volume-names.ts';
 /** What LVM takes as a name of a logical volume; "vg-name" must fit a name of device-mapper. */
 const LEGAL = /^[a-zA-Z0-9+_.-]+$/;
 const LONGEST = 100;
+const LONGEST_WHOLE = 127;
+/** Parts and starts of names that LVM keeps for itself. */
+const RESERVED =
+  /_(?:cdata|cmeta|corig|cpool|cvol|imeta|iorig|mimage|mlog|pmspare|rimage|rmeta|tdata|tmeta|vdata|vorigin|wcorig)/;
+const RESERVED_WHOLE = /^(?:snapshot|pvmove)/;
 
 const PREFIXES: Readonly<Record<VolumeType, string>> = {
   container: 'containers',
@@ -26,7 +31,27 @@ export function isBlock(volume: VolumeRef): boolean {
 export function logicalVolume(volume: VolumeRef | SnapshotRef): string {
   const suffix = isBlock(volume) ? (volume.contentType === 'iso' ? '.iso' : '.block') : '';
   const snapshot = isSnapshot(volume) ? `-${escapePart(volume.snapshot, 'snapshot')}` : '';
-  return `${PREFIXES[volume.type]}_${escapePart(volume.name, 'volume')}${snapshot}${suffix}`;
+  const name = `${PREFIXES[volume.type]}_${escapePart(volume.name, 'volume')}${snapshot}${suffix}`;
+  const reserved = RESERVED.exec(name)?.[0];
+  if (reserved !== undefined)
+    throw errors.badRequest(`Invalid volume name "${volume.name}": LVM keeps names with "${reserved}" for itself`);
+  if (name.length > LONGEST_WHOLE)
+    throw errors.badRequest(
+      `Invalid volume name "${volume.name}": with its snapshot's name it is longer than LVM's ${LONGEST_WHOLE} letters`,
+    );
+  return name;
+}
+
+/** The name of a volume group or a thin pool as it is. @throws bad-request for one LVM does not take, or takes for an option. */
+export function checkedName(name: string, key: string): string {
+  const thinPool = key === 'lvm.thinpool_name';
+  if (!LEGAL.test(name) || name.startsWith('-') || name === '.' || name === '..' || name.length > LONGEST_WHOLE)
+    throw errors.badRequest(
+      `Invalid value for option "${key}": "${name}" is no name for LVM, which takes letters, digits and + _ . - only, and no hyphen first`,
+    );
+  if (thinPool && (name.startsWith(SCRATCH) || RESERVED.test(name) || RESERVED_WHOLE.test(name)))
+    throw errors.badRequest(`Invalid value for option "${key}": the name "${name}" is reserved`);
+  return name;
 }
 
 /** Names of the volume's snapshots among logical volumes. */

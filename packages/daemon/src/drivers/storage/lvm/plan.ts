@@ -2,6 +2,7 @@ import { parseSize } from '@keelson/api';
 import { errors } from '../../../core/errors.ts';
 import { type BlockFileSystem, isBlockFileSystem } from '../../../host/tools/block-fs.ts';
 import type { LvmCommand } from '../../../host/tools/lvm.ts';
+import { checkedName } from './names.ts';
 
 type Config = Readonly<Record<string, string>>;
 
@@ -14,9 +15,14 @@ export interface Place {
 
 export const DEFAULT_VOLUME_SIZE = 10 * 1024 ** 3;
 
+/** @throws bad-request for names that LVM does not take. */
 export function placeOf(name: string, config: Config): Place {
-  const group = config['lvm.vg_name'] ?? name;
-  return { group, thinPool: usesThinPool(config) ? (config['lvm.thinpool_name'] ?? DEFAULT_THIN_POOL) : undefined };
+  const group = checkedName(
+    config['lvm.vg_name'] ?? name,
+    config['lvm.vg_name'] === undefined ? 'name' : 'lvm.vg_name',
+  );
+  if (!usesThinPool(config)) return { group, thinPool: undefined };
+  return { group, thinPool: checkedName(config['lvm.thinpool_name'] ?? DEFAULT_THIN_POOL, 'lvm.thinpool_name') };
 }
 
 export const DEFAULT_THIN_POOL = 'LXDThinPool';

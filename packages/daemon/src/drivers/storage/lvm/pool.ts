@@ -13,7 +13,7 @@ import type { PoolSpec, Quota, Roots, Snapshots, StoragePool, VolumeRef, Volumes
 import { LogicalVolumes, type LvmContext } from './context.ts';
 import { bytesIn, OWN_TAG, placeOf, removeVolumes, renameVolume } from './plan.ts';
 import { recoveryPlan } from './recovery.ts';
-import { groupCommand, parseGroup, type VolumeGroup } from './report.ts';
+import { devicesCommand, groupCommand, parseDevices, parseGroup, type VolumeGroup } from './report.ts';
 import { LvmVolumes, rootsOf, snapshotsOf } from './volumes.ts';
 import type { LvmHost } from './driver.ts';
 
@@ -33,7 +33,7 @@ export class LvmPool implements StoragePool {
   constructor(spec: PoolSpec, { newId, log }: LvmHost) {
     this.spec = spec;
     const { path } = spec;
-    const volumes = new LogicalVolumes(placeOf(spec.name, spec.config), log);
+    const volumes = new LogicalVolumes(spec.name, placeOf(spec.name, spec.config), log);
     this.#pool = { path, staging: join(path, 'staging'), volumes, queue: new KeyedQueue(), newId, log };
     const all = new LvmVolumes(this.#pool);
     this.volumes = all;
@@ -50,14 +50,18 @@ export class LvmPool implements StoragePool {
         throw errors.unavailable(`Source "${source.file}" of the pool "${name}" doesn't exist`);
       await attachLoop(source.file);
     }
-    if ((await this.#group()) === undefined)
-      throw errors.unavailable(`Volume group "${this.#pool.volumes.place.group}" of the pool "${name}" doesn't exist`);
+    const missing = await this.#missing();
+    if (missing !== undefined) throw errors.unavailable(missing);
     await mkdir(path, { recursive: true, mode: 0o711 });
     for (const { name: folder, mode } of [...POOL_FOLDERS, { name: 'staging', mode: 0o700 }]) {
       await mkdir(join(path, folder), { recursive: true });
       await chmod(join(path, folder), mode);
     }
     await chmod(path, 0o711);
+  }
+
+  async isThere(): Promise<boolean> {
+    return (await this.#missing()) === undefined;
   }
 
   async unmount(): Promise<void> {
@@ -122,6 +126,22 @@ export class LvmPool implements StoragePool {
     for (const { from, to } of renames) await volumes.run(renameVolume(volumes.place, from, to));
     await volumes.remove(remove);
     for (const { name } of POOL_FOLDERS) await removePoints(join(path, name));
+  }
+
+  /** What the pool lacks, in words; undefined when its volume group is there with all its devices. */
+  async #missing(): Promise<string | undefined> {
+    const { group } = this.#pool.volumes.place;
+    const text = await lvmIfThere(devicesCommand(group));
+    if (text === undefined) return `Volume group "${group}" of the pool "${this.spec.name}" doesn't exist`;
+    const source = sourceOf(this.spec);
+    // A loop device keeps its size when the file behind it is cut off.
+    const limit = source.kind === 'loop' ? (await stat(source.file)).size : Infinity;
+    for (const { name, needed, size } of parseDevices(text)) {
+      if (size === 0) return `A device of volume group "${group}" of the pool "${this.spec.name}" is missing`;
+      if (Math.min(size, limit) < needed)
+        return `Device "${name}" of volume group "${group}" of the pool "${this.spec.name}" is smaller than it was: ${Math.min(size, limit)} bytes of ${needed}`;
+    }
+    return undefined;
   }
 
   async #group(): Promise<VolumeGroup | undefined> {

@@ -9,8 +9,19 @@ export interface LogicalVolume {
   readonly origin: string;
   /** Per cent of its size that is in use; thin volumes and pools only, while active. */
   readonly used: number | undefined;
+  /** The same of a thin pool's metadata. */
+  readonly metadata: number | undefined;
   readonly tags: readonly string[];
   readonly kind: 'thin-pool' | 'thin' | 'snapshot' | 'plain';
+}
+
+/** What a volume group is on. */
+export interface PhysicalVolume {
+  readonly name: string;
+  /** Bytes the device must have for what the group keeps there. */
+  readonly needed: number;
+  /** Bytes it has; 0 when it is missing. */
+  readonly size: number;
 }
 
 export interface VolumeGroup {
@@ -23,12 +34,23 @@ export interface VolumeGroup {
 
 /** Arguments whose output `parseVolumes` reads. */
 export function volumesCommand(target: string): readonly string[] {
-  return ['lvs', ...REPORT, '--options', 'lv_name,lv_size,pool_lv,origin,data_percent,lv_attr,lv_tags', target];
+  return [
+    'lvs',
+    ...REPORT,
+    '--options',
+    'lv_name,lv_size,pool_lv,origin,data_percent,metadata_percent,lv_attr,lv_tags',
+    target,
+  ];
 }
 
 /** Arguments whose output `parseGroup` reads. */
 export function groupCommand(group: string): readonly string[] {
   return ['vgs', ...REPORT, '--options', 'vg_name,vg_size,vg_free,vg_tags,lv_count', group];
+}
+
+/** Arguments whose output `parseDevices` reads. */
+export function devicesCommand(group: string): readonly string[] {
+  return ['vgs', ...REPORT, '--options', 'pv_name,pe_start,pv_size,dev_size', group];
 }
 
 const REPORT = ['--reportformat', 'json', '--units', 'b', '--nosuffix'];
@@ -39,7 +61,8 @@ export function parseVolumes(text: string): LogicalVolume[] {
     size: Number(row['lv_size'] ?? 0),
     pool: row['pool_lv'] ?? '',
     origin: row['origin'] ?? '',
-    used: (row['data_percent'] ?? '') === '' ? undefined : Number(row['data_percent']),
+    used: percentIn(row['data_percent']),
+    metadata: percentIn(row['metadata_percent']),
     tags: tagsIn(row['lv_tags']),
     kind: kindOf(row['lv_attr'] ?? ''),
   }));
@@ -55,6 +78,18 @@ export function parseGroup(text: string): VolumeGroup | undefined {
     tags: tagsIn(row['vg_tags']),
     volumes: Number(row['lv_count'] ?? 0),
   };
+}
+
+export function parseDevices(text: string): PhysicalVolume[] {
+  return rows(text, 'vg').map((row) => ({
+    name: row['pv_name'] ?? '',
+    needed: Number(row['pe_start'] ?? 0) + Number(row['pv_size'] ?? 0),
+    size: Number(row['dev_size'] ?? 0),
+  }));
+}
+
+function percentIn(text = ''): number | undefined {
+  return text === '' ? undefined : Number(text);
 }
 
 function tagsIn(text = ''): string[] {
