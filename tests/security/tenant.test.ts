@@ -74,6 +74,8 @@ describe('a certificate limited to a restricted project', () => {
       '/1.0/projects?recursion=1',
       '/1.0/certificates?recursion=1',
       '/1.0/storage-pools/p/volumes?project=mine&recursion=1',
+      '/1.0/storage-pools/p/volumes?all-projects=true',
+      '/1.0/storage-pools/p/volumes/custom?all-projects=true&recursion=1',
       '/1.0/storage-pools?recursion=1',
       '/1.0/storage-pools?recursion=1&filter=name eq p'.replaceAll(' ', '%20'),
       '/1.0/storage-pools/p',

@@ -325,7 +325,7 @@ export const extensions = {
   qemu_raw_conf: no('raw.qemu.conf.'),
   storage_cephfs_fscache: no('Cache of CephFS.'),
   vsock_api: no('The guest API of virtual machines over vsock.'),
-  storage_volumes_all_projects: no('Lists of volumes over all projects.'),
+  storage_volumes_all_projects: yes('Lists of volumes over all projects.'),
   projects_networks_restricted_access: no('Restriction of networks.'),
   cluster_join_token_expiry: no('Join tokens expire.'),
   remote_token_expiry: no('Trust tokens expire.'),

@@ -19,14 +19,21 @@ export {
   type ShellOptions,
 } from './exec.ts';
 export { type AllOptions, Manager } from './manager.ts';
-export { type CallOptions, Model, type ModelState, type Sparse, type WaitOptions } from './model.ts';
+export {
+  type CallOptions,
+  Model,
+  type ModelState,
+  type ProgressOptions,
+  type Sparse,
+  type WaitOptions,
+} from './model.ts';
 export { OutputStream } from './output-stream.ts';
-export type { MigrationMode } from './migration.ts';
+export type { CopyProgress, MigrationMode } from './migration.ts';
 export type { WaitForOptions } from './operation-waiter.ts';
 export { Certificate, CertificateManager } from './resources/certificate.ts';
 export { Cluster, ClusterManager, ClusterMember, ClusterMemberManager } from './resources/cluster.ts';
 export { Download } from './resources/common.ts';
-export { Image, type ImageCreateOptions, ImageManager } from './resources/image.ts';
+export { Image, type ImageCopyOptions, type ImageCreateOptions, ImageManager } from './resources/image.ts';
 export {
   FileDownload,
   type FileInfo,
@@ -37,12 +44,13 @@ export {
 } from './resources/instance-files.ts';
 export { InstanceManager } from './resources/instance-manager.ts';
 export { InstanceBackups, InstanceLogs, InstanceTemplates } from './resources/instance-extras.ts';
-export { Snapshot, SnapshotManager } from './resources/instance-parts.ts';
+export { type PublishOptions, Snapshot, SnapshotManager } from './resources/instance-parts.ts';
 export {
   Instance,
   type InstanceCopyOptions,
   type InstanceMoveOptions,
   type InstanceTarget,
+  type SnapshotCopyOptions,
   type StateOptions,
 } from './resources/instance.ts';
 export { Network, NetworkManager, type NetworkOptions } from './resources/network.ts';
@@ -52,6 +60,7 @@ export { Project, ProjectManager } from './resources/project.ts';
 export { StoragePool, StoragePoolManager, StoragePoolResources } from './resources/storage-pool.ts';
 export { StorageVolumeBackups, StorageVolumeSnapshots } from './resources/storage-volume-parts.ts';
 export {
+  type AllVolumesOptions,
   StorageVolume,
   StorageVolumeManager,
   type VolumeCopy,

@@ -2,6 +2,7 @@ import type { Operation, Server } from '@keelson/api';
 import type { Connection, RequestOptions } from './connection.ts';
 import { ClientError } from './errors.ts';
 import type { ModelContext } from './model.ts';
+import type { WaitForOptions } from './operation-waiter.ts';
 import { nameOf, projectOf } from './resources/common.ts';
 import type { SocketEvent, WebSocketLike } from './transport/types.ts';
 
@@ -11,6 +12,12 @@ import type { SocketEvent, WebSocketLike } from './transport/types.ts';
  * this client, for servers that cannot migrate.
  */
 export type MigrationMode = 'pull' | 'push' | 'relay' | 'backup';
+
+/**
+ * Told how far a copy is, as the operations of both servers say it: progress stands in the `metadata` of the record
+ * (`fs_progress`, `block_progress`). `side` is the server that says so; of a copy within a server always `target`.
+ */
+export type CopyProgress = (operation: Operation, side: 'source' | 'target') => void;
 
 /** What one server must know to connect to the other. */
 export interface MigrationPeer {
@@ -31,6 +38,7 @@ export interface MigrationPlan {
   /** Default: `pull` where the source listens on the network, else `push` where the target does, else `relay`. */
   readonly mode: Exclude<MigrationMode, 'backup'> | undefined;
   readonly signal: AbortSignal | undefined;
+  readonly onProgress: CopyProgress | undefined;
   /** Begins to send; with `target` to push there. */
   send(target: MigrationPeer | undefined): Promise<Begun>;
   /** Begins to receive. */
@@ -137,10 +145,12 @@ class FailedLater extends Error {
 /** Waits for both operations; when one fails the other is cancelled. */
 async function both(plan: MigrationPlan, sending: Begun, receiving: Begun): Promise<void> {
   const { signal } = plan;
+  const onProgress = (side: 'source' | 'target'): WaitForOptions['onProgress'] =>
+    plan.onProgress === undefined ? undefined : (operation) => plan.onProgress?.(operation, side);
   try {
     await Promise.all([
-      plan.target.operations.wait(receiving.operation, { signal }),
-      plan.source.operations.wait(sending.operation, { signal }),
+      plan.target.operations.wait(receiving.operation, { signal, onProgress: onProgress('target') }),
+      plan.source.operations.wait(sending.operation, { signal, onProgress: onProgress('source') }),
     ]);
   } catch (error) {
     await cancel(plan, sending, receiving);

@@ -1,6 +1,6 @@
 import type { Answer, Connection, RequestOptions } from './connection.ts';
 import { StaleObject } from './errors.ts';
-import type { OperationWaiter } from './operation-waiter.ts';
+import type { OperationWaiter, WaitForOptions } from './operation-waiter.ts';
 
 /** @internal What managers and models work with. */
 export interface ModelContext {
@@ -17,7 +17,14 @@ export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface WaitOptions extends CallOptions {
+/** What calls take that wait for a background operation. */
+export interface ProgressOptions extends CallOptions {
+  /** Called with each record of the operation seen on the way: progress stands in its `metadata`, as `<stage>_progress`. */
+  readonly onProgress?: WaitForOptions['onProgress'];
+}
+
+/** What calls take that may wait for a background operation. */
+export interface WaitOptions extends ProgressOptions {
   /** Wait until the background operation, if there is one, ended well (default false). */
   readonly wait?: boolean;
 }
@@ -219,7 +226,7 @@ export abstract class Model<R extends object> implements ModelState<R> {
   ): Promise<Answer<unknown>> {
     const answer = await this.connection.request<unknown>(method, path, { ...options, signal: wait.signal });
     if (answer.operation !== '' && wait.wait) {
-      await this.context.operations.wait(answer.operation, { signal: wait.signal });
+      await this.context.operations.wait(answer.operation, { signal: wait.signal, onProgress: wait.onProgress });
     }
     return answer;
   }

@@ -6,7 +6,7 @@ import {
   StorageVolumesPost,
   StorageVolumeState,
 } from '../resources/storage-volume.ts';
-import { defineRoute, FilterListQuery, ListOf, ScopeQuery } from './define.ts';
+import { defineRoute, ListOf, ScopeQuery, VolumeListQuery } from './define.ts';
 
 export const storageVolumeRoutes = {
   'storage-volumes.list': defineRoute({
@@ -16,7 +16,7 @@ export const storageVolumeRoutes = {
     kind: 'sync',
     access: 'user',
     extension: 'storage',
-    query: FilterListQuery,
+    query: VolumeListQuery,
     response: ListOf(StorageVolume),
   }),
   'storage-volumes.create': defineRoute({
@@ -39,7 +39,7 @@ export const storageVolumeRoutes = {
     kind: 'sync',
     access: 'user',
     extension: 'storage',
-    query: FilterListQuery,
+    query: VolumeListQuery,
     response: ListOf(StorageVolume),
   }),
   'storage-volumes.create-type': defineRoute({

@@ -1,4 +1,4 @@
-import type { CallOptions } from '../model.ts';
+import type { CallOptions, ProgressOptions } from '../model.ts';
 import { Download, nameOf } from './common.ts';
 import { Part } from './part.ts';
 
@@ -22,7 +22,7 @@ export abstract class Backups<Record, Definition extends object> extends Part {
   }
 
   /** Makes a backup on the server and waits until it is there. `POST …/backups` @throws APIException */
-  async create(definition: Partial<Definition> = {}, options: CallOptions = {}): Promise<void> {
+  async create(definition: Partial<Definition> = {}, options: ProgressOptions = {}): Promise<void> {
     await this.change('POST', await this.#path(), definition, options);
   }
 

@@ -28,6 +28,12 @@ export function inProject(context: ModelContext, project: string): ModelContext 
   return { ...context, connection: context.connection.with({ project }) };
 }
 
+/** Whether both are the same server, which then needs no connection to copy from the one to the other. */
+export function sameServer(one: ModelContext, other: ModelContext): boolean {
+  const [a, b] = [one.connection.transport, other.connection.transport];
+  return a === b || a.endpoint === b.endpoint;
+}
+
 /**
  * A header under LXD's and Incus's name; each server reads its own.
  * @returns `X-LXD-<name>` and `X-Incus-<name>`; nothing for undefined

@@ -1,9 +1,17 @@
 import type { Image as ImageRecord, ImagesPost } from '@keelson/api';
+import { ClientError } from '../errors.ts';
 import { Manager } from '../manager.ts';
-import { type CallOptions, defineAttributes, Model, type ModelContext, type WaitOptions } from '../model.ts';
+import {
+  type CallOptions,
+  defineAttributes,
+  Model,
+  type ModelContext,
+  type ProgressOptions,
+  type WaitOptions,
+} from '../model.ts';
 import { type MultipartPart, multipart } from '../multipart.ts';
 import type { RequestBody } from '../transport/types.ts';
-import { Download, exists, serverHeaders } from './common.ts';
+import { Download, exists, inProject, serverHeaders } from './common.ts';
 
 const FIELDS = [
   'fingerprint',
@@ -102,18 +110,22 @@ export class Image extends Model<ImageRecord> {
    */
   async copy(
     target: { readonly images: ImageManager },
-    options: WaitOptions & { readonly public?: boolean; readonly autoUpdate?: boolean } = {},
+    options: WaitOptions & ImageCopyOptions = {},
   ): Promise<Image | undefined> {
     if (!this.populated) await this.sync(options);
+    const images =
+      options.project === undefined ? target.images : new ImageManager(inProject(target.images.scope, options.project));
     const server = await this.connection.get<{
       environment?: { addresses?: string[] | null; certificate?: string };
     }>(this.connection.path(), { signal: options.signal });
-    const address = server.environment?.addresses?.[0];
+    const address = options.mode === 'relay' ? undefined : server.environment?.addresses?.[0];
     if (address === undefined) {
-      const copy = await target.images.upload(await this.export(options), {
+      if (options.mode === 'pull') throw new ClientError('A pull needs a server that listens on the network');
+      const copy = await images.upload(await this.export(options), {
         public: options.public ?? this.public,
         properties: this.properties,
         signal: options.signal,
+        onProgress: options.onProgress,
       });
       return options.wait ? copy : undefined;
     }
@@ -128,7 +140,7 @@ export class Image extends Model<ImageRecord> {
       ...(secret === undefined ? {} : { secret }),
     };
     const body = { public: options.public ?? this.public, auto_update: options.autoUpdate ?? this.auto_update, source };
-    return target.images.createFrom(body, options, this.fingerprint);
+    return images.createFrom(body, options, this.fingerprint);
   }
 
   async #secret(options: CallOptions): Promise<string> {
@@ -144,8 +156,20 @@ export class Image extends Model<ImageRecord> {
 }
 defineAttributes<ImageRecord>(Image, FIELDS, WRITABLE);
 
+/** How an image reaches another server. */
+export interface ImageCopyOptions {
+  /** Whether clients without a certificate may download the copy; default as here. */
+  readonly public?: boolean;
+  /** Whether the copy follows its source; default as here. */
+  readonly autoUpdate?: boolean;
+  /** `pull`: the other server fetches it; `relay`: it streams through this client. Default: the first that can be. */
+  readonly mode?: 'pull' | 'relay';
+  /** Project of the copy; default that of the client. */
+  readonly project?: string;
+}
+
 /** How an image is uploaded. */
-export interface ImageCreateOptions extends CallOptions {
+export interface ImageCreateOptions extends ProgressOptions {
   /** Metadata tar of a split image; `image` is then its root file system. Sent as one multipart request. */
   readonly metadata?: RequestBody;
   /** Whether clients without a certificate may download it; default false. */
@@ -221,7 +245,7 @@ export class ImageManager extends Manager<ImageRecord, Image, 'fingerprint'> {
     };
     const { connection, operations } = this.context;
     const { operation } = await connection.request('POST', this.definition.path, { raw: body, headers, signal });
-    const ended = await operations.wait(operation, { signal });
+    const ended = await operations.wait(operation, { signal, onProgress: options.onProgress });
     return this.get(fingerprintOf(ended.metadata), { signal });
   }
 
@@ -258,8 +282,9 @@ export class ImageManager extends Manager<ImageRecord, Image, 'fingerprint'> {
       signal: options.signal,
     });
     if (!options.wait) return undefined;
-    const ended = await operations.wait(operation, { signal: options.signal });
-    return this.get(fingerprint ?? fingerprintOf(ended.metadata), { signal: options.signal });
+    const { signal, onProgress } = options;
+    const ended = await operations.wait(operation, { signal, onProgress });
+    return this.get(fingerprint ?? fingerprintOf(ended.metadata), { signal });
   }
 
   async #createAndGet(body: ImagesPost, options: WaitOptions): Promise<Image> {

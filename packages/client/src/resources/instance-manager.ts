@@ -1,6 +1,6 @@
 import type { Instance as InstanceRecord, InstancesPost, Operation as OperationRecord } from '@keelson/api';
 import { type AllOptions, Manager } from '../manager.ts';
-import type { CallOptions, ModelContext, Sparse, WaitOptions } from '../model.ts';
+import type { ModelContext, ProgressOptions, Sparse, WaitOptions } from '../model.ts';
 import type { RequestBody } from '../transport/types.ts';
 import { serverHeaders } from './common.ts';
 import { Instance, INSTANCE_FIELDS } from './instance.ts';
@@ -37,10 +37,7 @@ export class InstanceManager extends Manager<InstanceRecord, Instance, 'name'> {
    * Creates an instance and waits until it is there. `start: true` starts it too. Without `name` the server picks one.
    * `POST /1.0/instances` @throws APIException
    */
-  async create(
-    definition: InstancesPost & { readonly start?: boolean },
-    options: WaitOptions & { readonly onProgress?: (operation: OperationRecord) => void } = {},
-  ): Promise<Instance> {
+  async create(definition: InstancesPost & { readonly start?: boolean }, options: WaitOptions = {}): Promise<Instance> {
     const { start = false, ...body } = definition;
     const { connection, operations } = this.context;
     const json = { ...(this.#type === undefined ? {} : { type: this.#type }), ...body };
@@ -60,7 +57,7 @@ export class InstanceManager extends Manager<InstanceRecord, Instance, 'name'> {
   /** Makes an instance from a backup tarball; `name` overrides the one in it. `POST /1.0/instances` @throws APIException */
   async import(
     backup: RequestBody,
-    options: CallOptions & { readonly name?: string; readonly pool?: string } = {},
+    options: ProgressOptions & { readonly name?: string; readonly pool?: string } = {},
   ): Promise<Instance> {
     const headers = {
       'Content-Type': 'application/octet-stream',
@@ -72,13 +69,14 @@ export class InstanceManager extends Manager<InstanceRecord, Instance, 'name'> {
       headers,
       signal: options.signal,
     });
-    const ended = await operations.wait(answer.operation, { signal: options.signal });
+    const { signal, onProgress } = options;
+    const ended = await operations.wait(answer.operation, { signal, onProgress });
     return this.get(options.name ?? createdName(ended), { signal: options.signal });
   }
 }
 
-/** Name of the instance that an operation makes, from its resources. */
-function createdName(operation: OperationRecord): string {
+/** @internal Name of the instance that an operation makes, from its resources. */
+export function createdName(operation: OperationRecord): string {
   const [url] = operation.resources?.['instances'] ?? operation.resources?.['containers'] ?? [];
   return decodeURIComponent((url ?? '').split('?')[0]?.split('/').at(-1) ?? '');
 }

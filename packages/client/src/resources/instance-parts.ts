@@ -4,6 +4,8 @@ import { Manager } from '../manager.ts';
 import { defineAttributes, Model, type ModelContext, type WaitOptions } from '../model.ts';
 import { nameOf } from './common.ts';
 import { Image } from './image.ts';
+import { copySnapshot } from './instance-copy.ts';
+import type { Instance, SnapshotCopyOptions } from './instance.ts';
 
 const FIELDS = [
   'name',
@@ -65,10 +67,21 @@ export class Snapshot extends Model<InstanceSnapshot> {
   }
 
   /** Makes an image of the snapshot. Resolves with it when `wait` is set. `POST /1.0/images` @throws APIException */
-  async publish(options: WaitOptions & { readonly public?: boolean } = {}): Promise<Image | undefined> {
+  async publish(options: WaitOptions & PublishOptions = {}): Promise<Image | undefined> {
     this.assertAlive();
-    const source = { type: 'snapshot', name: `${nameOf(this.#instance)}/${this.name}` };
-    return publish(this.context, { public: options.public ?? false, source }, options);
+    const source = { type: 'snapshot' as const, name: `${nameOf(this.#instance)}/${this.name}` };
+    return publish(this.context, source, options);
+  }
+
+  /**
+   * Makes an instance of the snapshot, within the server or, with `to`, on another one. Waits for the end.
+   * `POST /1.0/instances`, and for another server `POST /1.0/instances/<instance>/snapshots/<name>`
+   * @throws APIException, APIExtensionNotAvailable when a server lacks the chosen mode
+   */
+  async copy(name: string, options: SnapshotCopyOptions = {}): Promise<Instance> {
+    if (!this.populated) await this.sync(options);
+    const snapshot = this.record as InstanceSnapshot;
+    return copySnapshot(this.context, this.#instance, { ...options, name, snapshot, snapshotPath: this.path });
   }
 
   /** `POST /1.0/instances/<instance>/snapshots/<name>` @throws APIException when the name is taken */
@@ -120,20 +133,42 @@ export class SnapshotManager extends Manager<InstanceSnapshot, Snapshot, 'name'>
       signal: options.signal,
     });
     if (options.wait === false) return this.definition.make(body.name, {}, false);
-    await operations.wait(operation, { signal: options.signal });
+    await operations.wait(operation, { signal: options.signal, onProgress: options.onProgress });
     return this.get(body.name, { signal: options.signal });
   }
 }
 
+/** What an image is made with. */
+export interface PublishOptions {
+  /** Let everybody use it; default false. */
+  readonly public?: boolean;
+  /** Properties of the image. */
+  readonly properties?: Readonly<Record<string, string>>;
+  /** `gzip`, `zstd`, `xz`, … or `none`; default the server's `images.compression_algorithm`. */
+  readonly compression?: string;
+  /** RFC 3339 of when the image goes by itself. */
+  readonly expiresAt?: string;
+}
+
 /** Publishes an instance or a snapshot as an image. */
-export async function publish(context: ModelContext, body: object, options: WaitOptions): Promise<Image | undefined> {
+export async function publish(
+  context: ModelContext,
+  source: { readonly type: 'instance' | 'snapshot'; readonly name: string },
+  options: WaitOptions & PublishOptions,
+): Promise<Image | undefined> {
   const { connection, operations } = context;
-  const { operation } = await connection.request<OperationRecord>('POST', connection.path('images'), {
-    json: body,
-    signal: options.signal,
-  });
+  const { compression, expiresAt, signal, onProgress } = options;
+  const json = {
+    public: options.public ?? false,
+    properties: options.properties ?? {},
+    ...(compression === undefined ? {} : { compression_algorithm: compression }),
+    ...(expiresAt === undefined ? {} : { expires_at: expiresAt }),
+    source,
+  };
+  const path = connection.path('images');
+  const { operation } = await connection.request<OperationRecord>('POST', path, { json, signal });
   if (!options.wait) return undefined;
-  const ended = await operations.wait(operation, { signal: options.signal });
+  const ended = await operations.wait(operation, { signal, onProgress });
   const fingerprint = String((ended.metadata as { fingerprint?: unknown } | null)?.fingerprint ?? '');
   return new Image(context, fingerprint, {}, false).sync({ signal: options.signal });
 }

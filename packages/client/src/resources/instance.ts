@@ -6,16 +6,16 @@ import type {
   InstanceState,
 } from '@keelson/api';
 import type { Answer } from '../connection.ts';
-import { NotFound, StaleObject } from '../errors.ts';
+import { ClientError, NotFound, StaleObject } from '../errors.ts';
 import { type ExecOptions, type ExecProcess, type ExecResult, type ShellOptions, startExec } from '../exec.ts';
 import { type CallOptions, defineAttributes, Model, type ModelContext, type WaitOptions } from '../model.ts';
-import type { MigrationMode } from '../migration.ts';
+import type { CopyProgress, MigrationMode } from '../migration.ts';
 import type { Image } from './image.ts';
 import { InstanceFiles } from './instance-files.ts';
 import type { InstanceManager } from './instance-manager.ts';
 import { InstanceBackups, InstanceLogs, InstanceTemplates } from './instance-extras.ts';
-import { copyBody, copyTo } from './instance-copy.ts';
-import { publish, SnapshotManager } from './instance-parts.ts';
+import { copyInstance } from './instance-copy.ts';
+import { publish, type PublishOptions, SnapshotManager } from './instance-parts.ts';
 
 /** @internal Attributes of an instance. */
 export const INSTANCE_FIELDS = [
@@ -53,24 +53,36 @@ export interface InstanceTarget {
   readonly instances: InstanceManager;
 }
 
-/** What is copied, and where to. */
-export interface InstanceCopyOptions extends CallOptions {
-  /** Leave the snapshots behind. */
-  readonly instanceOnly?: boolean;
+/** How a snapshot becomes an instance of its own, and where. */
+export interface SnapshotCopyOptions extends CallOptions {
   /** Parts of the copy that differ. */
   readonly change?: InstancesPost;
-  /** The client of another server. */
+  /** The client of another server; within one server nothing goes over the network. */
   readonly to?: InstanceTarget;
-  /** Storage pool of the other server; default the one that the root disk or a profile names there. */
+  /** Project of the copy; default that of the client. */
+  readonly project?: string;
+  /** Storage pool of the copy; default the one that the root disk or a profile names. */
   readonly pool?: string;
   /** How the copy reaches the other server; default the most direct way that both can. */
   readonly mode?: MigrationMode;
+  /** Go on when files vanish or change while they are read, as those of a running instance do. */
+  readonly allowInconsistent?: boolean;
+  /** Told how far the copy is. */
+  readonly onProgress?: CopyProgress | undefined;
+}
+
+/** What is copied, and where to. */
+export interface InstanceCopyOptions extends SnapshotCopyOptions {
+  /** Leave the snapshots behind. */
+  readonly instanceOnly?: boolean;
+  /** Bring a stopped copy that is there already up to date: files, snapshots, configuration. */
+  readonly refresh?: boolean;
   /** Copy a running instance with its memory, where both servers can. */
   readonly live?: boolean;
 }
 
 /** As for a copy, to another server. */
-export interface InstanceMoveOptions extends Omit<InstanceCopyOptions, 'to'> {
+export interface InstanceMoveOptions extends Omit<InstanceCopyOptions, 'to' | 'refresh'> {
   /** Its name there; default the same. */
   readonly name?: string;
 }
@@ -231,43 +243,34 @@ export class Instance extends Model<InstanceRecord> {
 
   /**
    * Copies the instance, within the server or, with `to`, to another one: directly between the two (`mode`), with its
-   * snapshots. `change` overrides parts of the copy. Waits for the end.
+   * snapshots. `change` overrides parts of the copy; with `name` empty the server picks one. Waits for the end.
    * `POST /1.0/instances`, and for another server `POST /1.0/instances/<name>`
    * @throws APIException, APIExtensionNotAvailable when a server lacks the chosen mode
    */
   async copy(name: string, options: InstanceCopyOptions = {}): Promise<Instance> {
-    if (options.to !== undefined) return copyTo(this, options.to.instances, { ...options, name });
-    const source = { type: 'copy', source: this.name, instance_only: options.instanceOnly ?? false };
-    const body = { ...(await copyBody(this, options)), name, source };
-    const { operation } = await this.connection.request('POST', this.connection.path('instances'), {
-      json: body,
-      signal: options.signal,
-    });
-    await this.context.operations.wait(operation, { signal: options.signal });
-    return new Instance(this.context, name, {}, false).sync(options);
+    return copyInstance(this, { ...options, name });
   }
 
   /**
-   * Moves the instance to another server: copies it there, then deletes it here. This object is stale afterwards; the
-   * moved instance is returned. See `copy`. `POST /1.0/instances/<name>` @throws APIException; then the instance is where it was
+   * Moves the stopped instance to another server: copies it there with its hardware addresses, then deletes it here.
+   * This object is stale afterwards; the moved instance is returned. See `copy`. `POST /1.0/instances/<name>`
+   * @throws ClientError when it runs, APIException; then the instance is where it was
    */
   async moveTo(target: InstanceTarget, options: InstanceMoveOptions = {}): Promise<Instance> {
-    const moved = await copyTo(this, target.instances, { name: this.name, ...options });
+    await this.sync(options);
+    if (options.live !== true && (this.status === 'Running' || this.status === 'Frozen'))
+      throw new ClientError(`Instance "${this.name}" is running: stop it before it moves to another server`);
+    const moved = await copyInstance(this, { name: this.name, ...options, to: target }, { keepVolatile: true });
     await this.delete({ signal: options.signal });
     return moved;
   }
 
   /** Makes an image of the stopped instance. Resolves with it when `wait` is set. `POST /1.0/images` @throws APIException */
   async publish(
-    options: WaitOptions & { readonly public?: boolean; readonly properties?: Record<string, string> } = {},
+    options: WaitOptions & PublishOptions & { readonly properties?: Record<string, string> } = {},
   ): Promise<Image | undefined> {
     this.assertAlive();
-    const source = { type: 'instance', name: this.name };
-    return publish(
-      this.context,
-      { public: options.public ?? false, properties: options.properties ?? {}, source },
-      options,
-    );
+    return publish(this.context, { type: 'instance', name: this.name }, options);
   }
 
   /**

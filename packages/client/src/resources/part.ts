@@ -1,4 +1,4 @@
-import type { CallOptions, ModelContext } from '../model.ts';
+import type { ModelContext, ProgressOptions } from '../model.ts';
 
 /** Something below an object, whose path follows that of the object. */
 export abstract class Part {
@@ -16,10 +16,10 @@ export abstract class Part {
   }
 
   /** Sends a change and waits for its end. */
-  protected async change(method: string, path: string, json: unknown, options: CallOptions): Promise<void> {
+  protected async change(method: string, path: string, json: unknown, options: ProgressOptions): Promise<void> {
     const { connection, operations } = this.context;
     const body = json === undefined ? {} : { json };
     const { operation } = await connection.request(method, path, { ...body, signal: options.signal });
-    if (operation !== '') await operations.wait(operation, { signal: options.signal });
+    if (operation !== '') await operations.wait(operation, { signal: options.signal, onProgress: options.onProgress });
   }
 }

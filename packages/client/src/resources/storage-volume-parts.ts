@@ -4,7 +4,7 @@ import type {
   StorageVolumeSnapshot,
   StorageVolumeSnapshotsPost,
 } from '@keelson/api';
-import type { CallOptions } from '../model.ts';
+import type { CallOptions, ProgressOptions } from '../model.ts';
 import { Backups } from './backups.ts';
 import { Part } from './part.ts';
 
@@ -23,7 +23,7 @@ export class StorageVolumeSnapshots extends Part {
   }
 
   /** Takes a snapshot and waits until it is there. `expires_at` is RFC 3339. `POST …/snapshots` @throws APIException */
-  async create(definition: StorageVolumeSnapshotsPost = {}, options: CallOptions = {}): Promise<void> {
+  async create(definition: StorageVolumeSnapshotsPost = {}, options: ProgressOptions = {}): Promise<void> {
     await this.change('POST', this.path('snapshots'), definition, options);
   }
 

@@ -1,4 +1,5 @@
 import type {
+  Operation,
   StorageVolume as StorageVolumeRecord,
   StorageVolumePost,
   StorageVolumesPost,
@@ -9,13 +10,15 @@ import {
   defineAttributes,
   Model,
   type ModelContext,
+  type ProgressOptions,
   type Sparse,
   sparse,
   type WaitOptions,
 } from '../model.ts';
-import type { MigrationMode } from '../migration.ts';
+import type { AllOptions } from '../manager.ts';
+import type { CopyProgress, MigrationMode } from '../migration.ts';
 import type { RequestBody } from '../transport/types.ts';
-import { exists, serverHeaders } from './common.ts';
+import { exists, inProject, projectOf, sameServer, serverHeaders } from './common.ts';
 import type { StoragePoolManager } from './storage-pool.ts';
 import { copyVolume } from './storage-volume-copy.ts';
 import { StorageVolumeBackups, StorageVolumeSnapshots } from './storage-volume-parts.ts';
@@ -48,22 +51,34 @@ export interface VolumeCopy {
   readonly name?: string;
   /** Default: a pool of the same name. */
   readonly pool?: string;
-  /** The client of another server. */
+  /** The client of another server; within one server nothing goes over the network. */
   readonly to?: VolumeTarget;
+  /** Project of the copy; default that of the client. */
+  readonly project?: string;
   /** How the volume reaches the other server; default the most direct way that both can. */
   readonly mode?: MigrationMode;
   /** Leave the snapshots behind. */
   readonly volumeOnly?: boolean;
+  /** Copy this snapshot, alone, in place of the volume as it is. */
+  readonly snapshot?: string;
+  /** Bring a copy that is there already up to date: files and snapshots. */
+  readonly refresh?: boolean;
+  /** Told how far the copy is. */
+  readonly onProgress?: CopyProgress | undefined;
 }
 
 /** Where a volume goes: a name, a pool, a project, or another server. */
-export interface VolumeMove extends VolumeCopy {
-  /** Another project of the same server. */
-  readonly project?: string;
+export interface VolumeMove extends Omit<VolumeCopy, 'snapshot' | 'refresh'> {
   /** Begin a migration that the caller drives: `target` of a push, or none for a pull. */
   readonly migration?: boolean;
   /** The other server of a push that the caller drives. */
   readonly target?: StorageVolumePost['target'];
+}
+
+/** Which volumes of a pool are listed. */
+export interface AllVolumesOptions extends AllOptions {
+  /** Only those of this type. */
+  readonly type?: VolumeType | (string & {});
 }
 
 /** A storage volume, identified by type and name within its pool. */
@@ -107,26 +122,31 @@ export class StorageVolume extends Model<StorageVolumeRecord> {
   }
 
   /**
-   * Renames the volume; with `pool` moves it to another pool. With `to` it moves to another server: directly between
-   * the two (`mode`), it is deleted here, and this object is stale.
+   * Renames the volume; with `pool` moves it to another pool. With `project` it moves to another project, with `to` to
+   * another server: directly between the two (`mode`), and it is deleted here. Then this object is stale.
    * `POST /1.0/storage-pools/<pool>/volumes/<type>/<name>`
    * @throws APIException; then the volume is where it was. APIExtensionNotAvailable when a server lacks the chosen mode
    */
   async rename(to: string | VolumeMove, options: WaitOptions = {}): Promise<void> {
     const move = typeof to === 'string' ? { name: to } : to;
-    if (move.to !== undefined) {
+    const { volumeOnly, to: target, mode, onProgress, ...rest } = move;
+    if (target !== undefined && (mode !== undefined || !sameServer(this.context, target.storagePools.scope))) {
       await this.copy(move, options);
       await this.delete({ signal: options.signal });
       return;
     }
-    const { volumeOnly, to: _to, mode: _mode, ...rest } = move;
     const body = {
       ...rest,
       name: move.name ?? this.name,
       ...(volumeOnly === undefined ? {} : { volume_only: volumeOnly }),
     };
-    await this.run('POST', this.path, { json: body }, { wait: true, ...options });
+    const told = onProgress === undefined ? {} : { onProgress: (record: Operation) => onProgress(record, 'target') };
+    await this.run('POST', this.path, { json: body }, { wait: true, ...options, ...told });
     if (move.migration) return;
+    if (move.project !== undefined && move.project !== (this.connection.project ?? 'default')) {
+      this.gone();
+      return;
+    }
     // Read-only for callers: only a move changes it.
     Object.assign(this, { pool: move.pool ?? this.pool });
     const place = { pool: this.pool, type: this.type, name: body.name };
@@ -149,8 +169,8 @@ export class StorageVolume extends Model<StorageVolumeRecord> {
   }
 
   /** Goes back to a snapshot. `PUT …/<type>/<name>` @throws APIException */
-  async restore(snapshot: string, options: CallOptions = {}): Promise<void> {
-    await this.run('PUT', this.path, { json: { restore: snapshot } }, { wait: true, signal: options.signal });
+  async restore(snapshot: string, options: ProgressOptions = {}): Promise<void> {
+    await this.run('PUT', this.path, { json: { restore: snapshot } }, { ...options, wait: true });
     await this.sync(options);
   }
 }
@@ -175,24 +195,33 @@ export class StorageVolumeManager {
     this.#pool = pool;
   }
 
-  /** Every volume of the pool, sparse: `type` and `name` are there. `GET /1.0/storage-pools/<pool>/volumes` */
-  async all(options?: CallOptions): Promise<Sparse<StorageVolume, 'name' | 'type'>[]>;
-  async all(options: CallOptions & { readonly recursion: 1 }): Promise<StorageVolume[]>;
+  /**
+   * Every volume of the pool, or of one type, sparse: `type` and `name` are there.
+   * `GET /1.0/storage-pools/<pool>/volumes[/<type>]`
+   */
+  async all(options?: AllVolumesOptions): Promise<Sparse<StorageVolume, 'name' | 'type'>[]>;
+  /** Full objects in one request. `GET /1.0/storage-pools/<pool>/volumes[/<type>]?recursion=1` */
+  async all(options: AllVolumesOptions & { readonly recursion: 1 }): Promise<StorageVolume[]>;
   async all(
-    options: CallOptions & { readonly recursion?: 1 } = {},
+    options: AllVolumesOptions & { readonly recursion?: 1 } = {},
   ): Promise<(Sparse<StorageVolume, 'name' | 'type'> | StorageVolume)[]> {
-    const path = this.#context.connection.path('storage-pools', this.#pool, 'volumes');
-    const { signal, recursion } = options;
+    const { signal, recursion, filter, allProjects = false, type } = options;
+    const { connection } = this.#context;
+    const path = connection.path('storage-pools', this.#pool, 'volumes', ...(type === undefined ? [] : [type]));
+    if (allProjects) await this.#context.assertExtension('storage_volumes_all_projects');
+    const query = { recursion, filter, 'all-projects': allProjects ? 'true' : undefined };
+    const scope = (project = 'default'): ModelContext =>
+      allProjects ? inProject(this.#context, project) : this.#context;
     if (recursion === 1) {
-      const records = await this.#context.connection.get<StorageVolumeRecord[]>(path, { query: { recursion }, signal });
-      return records.map((record) => this.#make(record.type, record.name, record, true));
+      const records = await connection.get<StorageVolumeRecord[]>(path, { query, signal });
+      return records.map((record) => this.#make(record.type, record.name, record, scope(record.project)));
     }
-    const urls = await this.#context.connection.get<string[]>(path, { signal });
+    const urls = await connection.get<string[]>(path, { query, signal });
     return urls.map((url) => {
       const [type = '', ...name] =
         (url.split('?')[0] ?? '').split('/volumes/')[1]?.split('/').map(decodeURIComponent) ?? [];
       return sparse<StorageVolumeRecord, StorageVolume, 'name' | 'type'>(
-        this.#make(type, name.join('/'), {}, false),
+        this.#make(type, name.join('/'), undefined, scope(projectOf(url))),
         FIELDS,
         ['name', 'type'],
       );
@@ -201,7 +230,7 @@ export class StorageVolumeManager {
 
   /** `GET /1.0/storage-pools/<pool>/volumes/<type>/<name>` @throws NotFound */
   async get(type: VolumeType | (string & {}), name: string, options: CallOptions = {}): Promise<StorageVolume> {
-    return this.#make(type, name, {}, false).sync(options);
+    return this.#make(type, name).sync(options);
   }
 
   /** Whether it is there: `GET /1.0/storage-pools/<pool>/volumes/<type>/<name>`. Prefer `get` and `NotFound` where the volume is needed. */
@@ -216,8 +245,8 @@ export class StorageVolumeManager {
     const path = connection.path('storage-pools', this.#pool, 'volumes', type);
     const answer = await connection.request('POST', path, { json: body, signal: options.signal });
     if (answer.operation === '') return this.get(type, definition.name, options);
-    if (options.wait === false) return this.#make(type, definition.name, {}, false);
-    await operations.wait(answer.operation, { signal: options.signal });
+    if (options.wait === false) return this.#make(type, definition.name);
+    await operations.wait(answer.operation, { signal: options.signal, onProgress: options.onProgress });
     return this.get(type, definition.name, options);
   }
 
@@ -235,7 +264,7 @@ export class StorageVolumeManager {
   async import(
     name: string,
     content: RequestBody,
-    options: CallOptions & { readonly type?: 'backup' | 'iso' } = {},
+    options: ProgressOptions & { readonly type?: 'backup' | 'iso' } = {},
   ): Promise<StorageVolume> {
     const { connection, operations } = this.#context;
     const headers = {
@@ -244,11 +273,17 @@ export class StorageVolumeManager {
     };
     const path = connection.path('storage-pools', this.#pool, 'volumes', 'custom');
     const answer = await connection.request('POST', path, { raw: content, headers, signal: options.signal });
-    if (answer.operation !== '') await operations.wait(answer.operation, { signal: options.signal });
+    const { signal, onProgress } = options;
+    if (answer.operation !== '') await operations.wait(answer.operation, { signal, onProgress });
     return this.get('custom', name, options);
   }
 
-  #make(type: string, name: string, record: Partial<StorageVolumeRecord>, populated: boolean): StorageVolume {
-    return new StorageVolume(this.#context, { pool: this.#pool, type, name }, record, populated);
+  #make(
+    type: string,
+    name: string,
+    record?: StorageVolumeRecord,
+    context: ModelContext = this.#context,
+  ): StorageVolume {
+    return new StorageVolume(context, { pool: this.#pool, type, name }, record ?? {}, record !== undefined);
   }
 }

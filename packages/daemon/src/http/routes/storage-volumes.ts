@@ -9,9 +9,9 @@ import { bind, type RouteBinding } from '../route.ts';
 
 export function storageVolumeRoutes(volumes: StorageVolumes): RouteBinding[] {
   return [
-    bindList(routes['storage-volumes.list'], ({ params, project }) => volumes.list(params.pool, project)),
-    bindList(routes['storage-volumes.list-type'], ({ params, project }) =>
-      volumes.list(params.pool, project, params.type),
+    bindList(routes['storage-volumes.list'], (request) => volumes.list(request.params.pool, projectsOf(request))),
+    bindList(routes['storage-volumes.list-type'], (request) =>
+      volumes.list(request.params.pool, projectsOf(request), request.params.type),
     ),
     bind(routes['storage-volumes.create'], (request) => create(volumes, request, request.body?.type ?? '')),
     bind(routes['storage-volumes.create-type'], (request) => create(volumes, request, request.params.type)),
@@ -41,6 +41,12 @@ export function storageVolumeRoutes(volumes: StorageVolumes): RouteBinding[] {
     }),
     bind(routes['storage-volumes.state'], async (request) => sync(await volumes.state(volumeAddress(request)))),
   ];
+}
+
+/** Of all projects a restricted caller sees its own. */
+function projectsOf({ project, allProjects, caller }: RouteRequest): readonly string[] | undefined {
+  if (!allProjects) return [project];
+  return isAdmin(caller) ? undefined : caller.projects;
 }
 
 interface VolumeRequest {

@@ -56,8 +56,11 @@ export interface VolumeAddress {
  * an unknown type, unavailable when the pool cannot be used.
  */
 export interface StorageVolumes {
-  /** Of one type when `type` is given; snapshots stand beside their volumes as `volume/snapshot`. */
-  list(pool: string, project: string, type?: string): RecordList;
+  /**
+   * What `projects` see, undefined for all there are; of one type when `type` is given. Snapshots stand beside their
+   * volumes as `volume/snapshot`.
+   */
+  list(pool: string, projects: readonly string[] | undefined, type?: string): RecordList;
   get(address: VolumeAddress): { readonly volume: StorageVolume; readonly etag: readonly unknown[] };
   /** Undefined when it was made at once, else the operation that copies. @throws conflict when the name is taken. */
   create(

@@ -32,13 +32,14 @@ export class VolumeRenderer {
     }));
   }
 
-  list(pool: string, project: string, type: string | undefined): RecordList {
+  list(pool: string, projects: readonly string[] | undefined, type: string | undefined): RecordList {
     this.#context.deps.live.record(pool);
     const only = type === undefined ? undefined : parseVolumeType(type);
     const { volumes, snapshots, usage } = this.#context.deps;
     const rows = (): Row[] => {
       const wanted = (id: VolumeId) =>
-        (only === undefined || id.type === only) && id.project === this.#context.home(project, id.type);
+        (only === undefined || id.type === only) &&
+        (projects === undefined || projects.some((project) => id.project === this.#context.home(project, id.type)));
       const own = volumes
         .list(`${pool}/`)
         .filter(({ value }) => wanted(value))
@@ -50,7 +51,7 @@ export class VolumeRenderer {
       return [...own, ...shots].sort((a, b) => (a.url < b.url ? -1 : 1));
     };
     return {
-      version: `${pool}:${project}:${type ?? ''}:${volumes.revision}.${snapshots.revision}.${usage.version}`,
+      version: `${pool}:${projects?.join(',') ?? '*'}:${type ?? ''}:${volumes.revision}.${snapshots.revision}.${usage.version}`,
       urls: () => rows().map(({ url }) => url),
       json: () => rows().map(({ shown }) => shown().text),
       values: () => rows().map(({ shown }) => shown().value),

@@ -44,8 +44,8 @@ export class VolumeService implements StorageVolumes {
     context.deps.intents.handle<VolumeId>('storage-volume-delete', async ({ data }) => this.#finishDelete(data));
   }
 
-  list(pool: string, project: string, type?: string): RecordList {
-    return this.#renderer.list(pool, project, type);
+  list(pool: string, projects: readonly string[] | undefined, type?: string): RecordList {
+    return this.#renderer.list(pool, projects, type);
   }
 
   get(address: VolumeAddress): { volume: StorageVolume; etag: readonly unknown[] } {
