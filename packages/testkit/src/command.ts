@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { patient } from './patience.ts';
 
 export interface CommandResult {
   readonly code: number;
@@ -25,7 +26,7 @@ export function command(
     const child = spawn(program, args, {
       env: { ...process.env, ...options.env },
       ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
-      timeout: options.timeoutMs ?? 120_000,
+      timeout: patient(options.timeoutMs ?? 120_000),
       killSignal: 'SIGKILL',
     });
     const out: Buffer[] = [];

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { patient } from './patience.ts';
 
 /**
  * Asks again and again until `probe` returns something else than undefined or false.
@@ -9,7 +10,7 @@ export async function until<T>(
   probe: () => T | undefined | false | Promise<T | undefined | false>,
   options: { readonly timeoutMs?: number; readonly intervalMs?: number } = {},
 ): Promise<T> {
-  const deadline = Date.now() + (options.timeoutMs ?? 30_000);
+  const deadline = Date.now() + patient(options.timeoutMs ?? 30_000);
   let last: unknown;
   for (;;) {
     try {

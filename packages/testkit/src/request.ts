@@ -1,4 +1,5 @@
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
+import { patient } from './patience.ts';
 
 export interface Answer<T = unknown> {
   readonly status: number;
@@ -43,7 +44,7 @@ export function request<T = unknown>(
         path,
         headers: { ...(plain ? {} : { 'Content-Type': 'application/json' }), ...options.headers },
         agent: false,
-        timeout: options.timeoutMs ?? 60_000,
+        timeout: patient(options.timeoutMs ?? 60_000),
       },
       (response) => {
         const chunks: Buffer[] = [];

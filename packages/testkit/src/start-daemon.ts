@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { findLeftovers, removeLeftovers, type Leftovers } from './leftovers.ts';
+import { patient } from './patience.ts';
 import { until } from './poll.ts';
 import { request, type Answer, type RequestOptions } from './request.ts';
 
@@ -137,7 +138,7 @@ export class TestDaemon implements AsyncDisposable {
       return child?.exitCode ?? undefined;
     const ended = once(child, 'exit');
     child.kill(signal);
-    const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs);
+    const timer = setTimeout(() => child.kill('SIGKILL'), patient(timeoutMs));
     await ended;
     clearTimeout(timer);
     return child.exitCode ?? undefined;
