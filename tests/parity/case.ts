@@ -7,6 +7,18 @@ export interface Names {
   readonly folder: string;
   /** Backup of a volume `kept` with one snapshot, as LXD writes it. */
   readonly backup: Uint8Array;
+  /** `https://<address>` where the server may listen, and its certificate. */
+  readonly https: string;
+  readonly certificate: string;
+  /** The operation that the last case with `begins` started. */
+  begun: Begun;
+}
+
+/** An operation that waits for another server to connect. */
+export interface Begun {
+  /** Its whole URL. */
+  readonly operation: string;
+  readonly secrets: Readonly<Record<string, string>>;
 }
 
 /** One request that both servers get, in order. */
@@ -19,6 +31,11 @@ export interface Case {
   readonly headers?: Readonly<Record<string, string>>;
   /** Compare only status and error, not the record's structure. */
   readonly loose?: boolean;
+  /**
+   * The operation waits for sockets: its first record is compared. `cancel`: it is cancelled then, and how it ended is
+   * compared; `leave`: a later case connects, or it ends by itself.
+   */
+  readonly begins?: 'cancel' | 'leave';
   /** Part of the record whose values, not only their structure, must agree. */
   values?(record: unknown): unknown;
 }
@@ -56,3 +73,15 @@ export const none = (name: string, more: object = {}): object => ({
   devices: { root },
   ...more,
 });
+
+/** Names that tell what they stand for. */
+export const names: Names = {
+  bridge: '<bridge>',
+  address: '<address>',
+  fingerprint: '<fingerprint>',
+  folder: '<folder>',
+  backup: new Uint8Array(),
+  https: '<https>',
+  certificate: '<certificate>',
+  begun: { operation: '<operation>', secrets: {} },
+};

@@ -3,6 +3,7 @@ import { images } from './cases/images.ts';
 import { instanceErrors } from './cases/instance-errors.ts';
 import { instanceParts } from './cases/instance-parts.ts';
 import { instances } from './cases/instances.ts';
+import { migrations } from './cases/migrations.ts';
 import { networks } from './cases/networks.ts';
 import { profiles } from './cases/profiles.ts';
 import { server } from './cases/server.ts';
@@ -20,4 +21,5 @@ export const cases: readonly Case[] = [
   ...instanceErrors,
   ...instances,
   ...instanceParts,
+  ...migrations,
 ];

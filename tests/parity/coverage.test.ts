@@ -1,9 +1,7 @@
 import { allRoutes } from '@keelson/api';
 import { expect, it } from 'vitest';
-import type { Names } from './case.ts';
+import { names } from './case.ts';
 import { cases } from './cases.ts';
-
-const names: Names = { bridge: 'b', address: 'a', fingerprint: 'f', folder: '/', backup: new Uint8Array() };
 
 /** Endpoints that are compared with LXD elsewhere, and where. */
 const elsewhere: Readonly<Record<string, string>> = {};

@@ -29,6 +29,23 @@ const managedPool: Difference = {
   reason: 'The contract of the project has a field `managed` in the record of a pool.',
 };
 
+const nothingNamed: Difference = {
+  reason: 'Without secrets nothing can be connected: it is told at once, not by an operation that fails.',
+  status: [202, 400],
+};
+const connects: Difference = {
+  reason: 'The operation connects, not the request, which would wait as long as the other server does.',
+  status: [500, 202],
+};
+const noUrl: Difference = {
+  reason: 'Only the HTTPS URL of an operation is connected to; what is none is told at once.',
+  status: [202, 400],
+};
+const live: Difference = {
+  reason: 'Containers cannot be checkpointed here: it is told at once, not when everything has been copied.',
+  status: [202, 400],
+};
+
 /** The whole list, by the name of the case. A case that agrees must not stand here: the test says so. */
 export const differences: Readonly<Record<string, Difference>> = {
   'instances of a missing project': {
@@ -138,6 +155,41 @@ export const differences: Readonly<Record<string, Difference>> = {
     status: [200, 400],
   },
   'instance disk missing source': callersFault,
+  'instance send to nothing': nothingNamed,
+  'instance send to an unknown operation': connects,
+  'instance send to no server': connects,
+  'instance send to a bad certificate': callersFault,
+  'instance snapshot send without name': {
+    reason: 'The target names the new instance; LXD asks for a name here and does not use it.',
+    status: [400, 202],
+  },
+  'instance pull from nothing': callersFault,
+  'instance pull without architecture': {
+    reason: "The architecture of the source, or this server's, is meant.",
+    status: [400, 202],
+  },
+  'instance pull by plain text': noUrl,
+  'instance pull from no URL': noUrl,
+  'instance pull bad certificate': callersFault,
+  'instance pull without secrets': callersFault,
+  'instance pull with one secret': callersFault,
+  'instance pull to a taken name': callersFault,
+  'instance pull bad key': callersFault,
+  'instance pull missing pool': {
+    reason: 'A pool that is not there is told at once, not by an operation that fails.',
+    status: [202, 400],
+  },
+  'instance pull of a virtual machine': callersFault,
+  'instance pull live': live,
+  'instance push to a taken name': callersFault,
+  'instance push live': live,
+  'volume send to nothing': nothingNamed,
+  'volume send to an unknown operation': connects,
+  'volume send to no server': connects,
+  'volume send to a bad certificate': callersFault,
+  'volume pull from nothing': callersFault,
+  'volume pull bad certificate': callersFault,
+  'volume pull without secrets': callersFault,
   'instance exec without command': {
     reason: 'Nothing can run without a command: it is told at once, not by an operation that fails.',
     status: [202, 400],

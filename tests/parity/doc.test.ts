@@ -1,15 +1,7 @@
 import { expect, test } from 'vitest';
-import type { Names } from './case.ts';
+import { names } from './case.ts';
 import { cases } from './cases.ts';
 import { differences } from './differences.ts';
-
-const names: Names = {
-  bridge: '<bridge>',
-  address: '<address>',
-  fingerprint: '<fingerprint>',
-  folder: '<folder>',
-  backup: new Uint8Array(),
-};
 
 const intro = `# Differences from LXD
 

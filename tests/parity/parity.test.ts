@@ -1,5 +1,6 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
@@ -37,16 +38,18 @@ interface Outcome {
 async function send(server: Server, one: Case, names: Names): Promise<Outcome> {
   const options = one.headers === undefined ? {} : { headers: one.headers };
   const answer = await server.request(one.method, one.path(names), one.body?.(names), options);
-  return outcome(server, one, answer);
+  return outcome(server, one, answer, names);
 }
 
-async function outcome(server: Server, one: Case, answer: Answer): Promise<Outcome> {
+async function outcome(server: Server, one: Case, answer: Answer, names: Names): Promise<Outcome> {
   const { status, body } = answer;
-  const started = body?.type === 'async' && !one.loose;
+  const started = body?.type === 'async' && !one.loose && one.begins === undefined;
   const done = started
     ? await server.request<Record<string, unknown>>('GET', `${body.operation.split('?')[0]}/wait?timeout=60`)
     : undefined;
   const record = done?.body.metadata ?? body?.metadata;
+  const begun = body?.type === 'async' && one.begins !== undefined;
+  const cancelled = begun ? await begin(server, one, answer, names) : undefined;
   if (started) dropProgress(record);
   const operation = (started ? record : {}) as { status_code?: number; err?: string; description?: string };
   return {
@@ -55,10 +58,32 @@ async function outcome(server: Server, one: Case, answer: Answer): Promise<Outco
     code: body?.error_code ?? 0,
     error: operation.err || body?.error || '',
     shape: one.loose ? 'any' : shapeOf(record),
-    ended: operation.status_code,
+    ended: operation.status_code ?? cancelled,
     description: operation.description ?? '',
     values: one.values?.(record),
   };
+}
+
+/** Keeps the operation for a later case; resolves with how it ended when it is to be cancelled. */
+async function begin(server: Server, one: Case, { body }: Answer, names: Names): Promise<number | undefined> {
+  const path = body.operation.split('?')[0] ?? '';
+  const { metadata } = body.metadata as { metadata: Record<string, string> | null };
+  names.begun = { operation: `${names.https}${path}`, secrets: metadata ?? {} };
+  if (one.begins === 'leave') return undefined;
+  await server.request('DELETE', path);
+  const done = await server.request<{ status_code: number }>('GET', `${path}/wait?timeout=60`);
+  return done.body.metadata.status_code;
+}
+
+/** Where the server may listen, and its certificate. */
+async function endpoint(server: Server): Promise<Pick<Names, 'https' | 'certificate'>> {
+  const socket = createServer();
+  await new Promise<void>((resolve) => socket.listen(0, '127.0.0.1', resolve));
+  const address = socket.address();
+  await new Promise((resolve) => socket.close(resolve));
+  const port = typeof address === 'object' ? address?.port : undefined;
+  const { body } = await server.request<{ environment: { certificate: string } }>('GET', '/1.0');
+  return { https: `https://127.0.0.1:${port}`, certificate: body.metadata.environment.certificate };
 }
 
 /** How far an operation came is news, not structure: each server tells its own steps. */
@@ -144,15 +169,17 @@ describe('parity with LXD 5.0.2', () => {
     const [daemon, lxd] = await Promise.all([startDaemon(), startLxd()]);
     stack.use(daemon);
     stack.use(lxd);
-    const names = (net: TestSubnet | undefined, fingerprint: string): Names => ({
+    const names = async (server: Server, net: TestSubnet | undefined): Promise<Names> => ({
       bridge: net?.bridge ?? '',
       address: net?.address ?? '',
-      fingerprint,
+      fingerprint: await importImage(server),
       folder,
       backup,
+      ...(await endpoint(server)),
+      begun: { operation: '', secrets: {} },
     });
-    ours = { server: daemon, names: names(nets[0], await importImage(daemon)) };
-    theirs = { server: lxd, names: names(nets[1], await importImage(lxd)) };
+    ours = { server: daemon, names: await names(daemon, nets[0]) };
+    theirs = { server: lxd, names: await names(lxd, nets[1]) };
   }, 120_000);
 
   afterAll(() => stack.disposeAsync(), 120_000);
