@@ -7,9 +7,12 @@ const { supported, reason = '' } = await driverNamed('lvm').probe();
 
 /** Each kind of pool and its volumes; KEELSON_LVM picks some by name. */
 const KINDS: Readonly<
-  Record<string, { readonly pool: Record<string, string>; readonly volume: Record<string, string> }>
+  Record<
+    string,
+    { readonly pool: Record<string, string>; readonly volume: Record<string, string>; readonly many?: number }
+  >
 > = {
-  ext4: { pool: { size: '2GiB' }, volume: { size: '64MiB' } },
+  ext4: { many: 40, pool: { size: '2GiB' }, volume: { size: '64MiB' } },
   xfs: { pool: { size: '2GiB' }, volume: { size: '320MiB', 'block.filesystem': 'xfs' } },
   btrfs: { pool: { size: '2GiB' }, volume: { size: '128MiB', 'block.filesystem': 'btrfs' } },
   plain: { pool: { size: '2GiB', 'lvm.use_thinpool': 'false' }, volume: { size: '16MiB' } },
@@ -17,7 +20,7 @@ const KINDS: Readonly<
 const wanted = process.env['KEELSON_LVM']?.split(',') ?? Object.keys(KINDS);
 
 describe.skipIf(!supported)(`lvm${supported ? '' : ` (not run: ${reason})`}`, () => {
-  for (const [kind, { pool, volume }] of Object.entries(KINDS).filter(([name]) => wanted.includes(name))) {
+  for (const [kind, { pool, volume, many = 12 }] of Object.entries(KINDS).filter(([name]) => wanted.includes(name))) {
     describeStorageDriver(`lvm (${kind})`, {
       newDriver: () => driverNamed('lvm'),
       spec: (folder) => ({
@@ -27,6 +30,7 @@ describe.skipIf(!supported)(`lvm${supported ? '' : ` (not run: ${reason})`}`, ()
         loopFile: join(folder, 'disks/p.img'),
       }),
       volumeConfig: volume,
+      many,
     });
   }
 });

@@ -12,8 +12,8 @@ import {
   sizeOf,
   snapshotVolume,
 } from './plan.ts';
-import { recoveryPlan } from './recovery.ts';
-import { groupCommand, parseDevices, parseGroup, parseVolumes } from './report.ts';
+import { interruptedRestores, recoveryPlan, restoreTag } from './recovery.ts';
+import { type LogicalVolume, groupCommand, parseDevices, parseGroup, parseVolumes } from './report.ts';
 import { checkGroup, isBorrowed, loopSize, settledConfig, sourceOf, thinPoolAmong } from './source.ts';
 
 const GIB = 1024 ** 3;
@@ -325,5 +325,22 @@ describe('recovery', () => {
     expect(recoveryPlan([old, fresh])).toEqual({ renames: [{ from: fresh, to: 'custom_v' }], remove: [old] });
     expect(recoveryPlan([old])).toEqual({ renames: [{ from: old, to: 'custom_v' }], remove: [] });
     expect(recoveryPlan([old, 'custom_v'])).toEqual({ renames: [], remove: [old] });
+  });
+
+  it('does a restore of a plain volume again that was cut off, where its snapshot is still there', () => {
+    const lv = (name: string, ...tags: string[]): LogicalVolume => ({
+      ...{ name, size: GIB, pool: '', origin: '', used: undefined, metadata: undefined },
+      ...{ tags: ['keelson', ...tags], kind: 'plain' },
+    });
+    const known = [volume('custom', 'v'), volume('custom', 'w-1'), volume('custom', 'x')];
+    const found = [
+      lv('custom_v', restoreTag('s-0')),
+      lv('custom_v-s--0'),
+      lv('custom_w--1', restoreTag('gone')),
+      lv('custom_x'),
+      lv('custom_foreign', restoreTag('s-0')),
+    ];
+    expect(interruptedRestores(found, known)).toEqual([{ volume: known[0], snapshot: 's-0' }]);
+    expect(interruptedRestores([lv('custom_x')], [volume('custom', 'no name')])).toEqual([]);
   });
 });

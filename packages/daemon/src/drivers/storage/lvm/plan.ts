@@ -90,6 +90,14 @@ export function renameVolume({ group }: Place, from: string, to: string): LvmCom
   return ['lvrename', group, from, to];
 }
 
+export function addTag({ group }: Place, name: string, tag: string): LvmCommand {
+  return ['lvchange', '--addtag', tag, `${group}/${name}`];
+}
+
+export function removeTag({ group }: Place, name: string, tag: string): LvmCommand {
+  return ['lvchange', '--deltag', tag, `${group}/${name}`];
+}
+
 /** Renames of the thin pool and of the group, in this order. */
 export function renamePlace(from: Place, to: Place): readonly LvmCommand[] {
   const pool = from.thinPool !== undefined && to.thinPool !== undefined && from.thinPool !== to.thinPool;

@@ -12,7 +12,7 @@ import { POOL_FOLDERS } from '../common/volume-names.ts';
 import type { PoolSpec, Quota, Roots, Snapshots, StoragePool, VolumeRef, Volumes } from '../contract.ts';
 import { LogicalVolumes, type LvmContext } from './context.ts';
 import { bytesIn, OWN_TAG, placeOf, removeVolumes, renameVolume } from './plan.ts';
-import { recoveryPlan } from './recovery.ts';
+import { interruptedRestores, recoveryPlan } from './recovery.ts';
 import { devicesCommand, groupCommand, parseDevices, parseGroup, type VolumeGroup } from './report.ts';
 import { LvmVolumes, rootsOf, snapshotsOf } from './volumes.ts';
 import type { LvmHost } from './driver.ts';
@@ -29,6 +29,7 @@ export class LvmPool implements StoragePool {
   readonly snapshots: Snapshots;
   readonly quota: Quota;
   readonly #pool: LvmContext;
+  readonly #all: LvmVolumes;
 
   constructor(spec: PoolSpec, { newId, log }: LvmHost) {
     this.spec = spec;
@@ -36,6 +37,7 @@ export class LvmPool implements StoragePool {
     const volumes = new LogicalVolumes(spec.name, placeOf(spec.name, spec.config), log);
     this.#pool = { path, staging: join(path, 'staging'), volumes, queue: new KeyedQueue(), newId, log };
     const all = new LvmVolumes(this.#pool);
+    this.#all = all;
     this.volumes = all;
     this.roots = rootsOf(all);
     this.snapshots = snapshotsOf(all);
@@ -115,16 +117,18 @@ export class LvmPool implements StoragePool {
     return { space: { used: group.size - group.free, total: group.size }, inodes: { used: 0, total: 0 } };
   }
 
-  async recover(_known: readonly VolumeRef[]): Promise<void> {
+  async recover(known: readonly VolumeRef[]): Promise<void> {
     const { volumes, path, staging } = this.#pool;
     const idle = POOL_FOLDERS.map(({ name }) => name).filter(
       (name) => name === 'images' || name.endsWith('-snapshots'),
     );
     await this.#unmountBelow([...idle, 'staging']);
     for (const name of await readdir(staging)) await rm(join(staging, name), { recursive: true, force: true });
-    const { renames, remove } = recoveryPlan((await volumes.list()).map(({ name }) => name));
+    const found = await volumes.list();
+    const { renames, remove } = recoveryPlan(found.map(({ name }) => name));
     for (const { from, to } of renames) await volumes.run(renameVolume(volumes.place, from, to));
     await volumes.remove(remove);
+    for (const { volume, snapshot } of interruptedRestores(found, known)) await this.#all.restore(volume, snapshot);
     for (const { name } of POOL_FOLDERS) await removePoints(join(path, name));
   }
 
@@ -135,7 +139,8 @@ export class LvmPool implements StoragePool {
     if (text === undefined) return `Volume group "${group}" of the pool "${this.spec.name}" doesn't exist`;
     const source = sourceOf(this.spec);
     // A loop device keeps its size when the file behind it is cut off.
-    const limit = source.kind === 'loop' ? (await stat(source.file)).size : Infinity;
+    const limit = source.kind === 'loop' ? await sizeIfThere(source.file) : Infinity;
+    if (limit === undefined) return `Source "${this.spec.loopFile}" of the pool "${this.spec.name}" doesn't exist`;
     for (const { name, needed, size } of parseDevices(text)) {
       if (size === 0) return `A device of volume group "${group}" of the pool "${this.spec.name}" is missing`;
       if (Math.min(size, limit) < needed)
@@ -188,4 +193,8 @@ export class LvmPool implements StoragePool {
   async #unmountBelow(folders: readonly string[]): Promise<void> {
     for (const folder of folders) await unmountTree(join(this.spec.path, folder));
   }
+}
+
+async function sizeIfThere(file: string): Promise<number | undefined> {
+  return (await stat(file).catch(() => undefined))?.size;
 }

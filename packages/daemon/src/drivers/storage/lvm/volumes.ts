@@ -20,7 +20,8 @@ import type { LvmContext } from './context.ts';
 import { LvmMaker } from './maker.ts';
 import { LvmMounter } from './mounter.ts';
 import { isBlock, logicalVolume, SCRATCH, snapshotsAmong } from './names.ts';
-import { bytesIn, renameVolume, snapshotVolume } from './plan.ts';
+import { addTag, bytesIn, removeTag, renameVolume, snapshotVolume } from './plan.ts';
+import { restoreTag } from './recovery.ts';
 
 /** Names a volume has while a restore exchanges it. */
 export const restoreNames = (name: string): { readonly fresh: string; readonly old: string } => ({
@@ -213,14 +214,23 @@ export class LvmVolumes implements Volumes {
     });
   }
 
-  /** Two renames, which `recover` completes when only one was done. */
+  /** Two renames, or of a plain volume its content anew: `recover` completes what was begun. */
   restore(volume: VolumeRef, snapshot: string): Promise<void> {
     return this.#exclusive([volume], async () => {
       const { volumes, path } = this.#pool;
       const [name, source] = [logicalVolume(volume), { ...volume, snapshot }];
       if ((await volumes.find(logicalVolume(source))) === undefined)
         throw errors.notFound('Storage volume snapshot not found');
-      if (!volumes.thin) return this.#overwrite({ name: logicalVolume(source), volume: source }, volume);
+      if (!volumes.thin) {
+        await volumes.run(addTag(volumes.place, name, restoreTag(snapshot)));
+        try {
+          await this.#overwrite({ name: logicalVolume(source), volume: source }, volume);
+        } finally {
+          // A failure is told; only what was cut off is done again.
+          await volumes.run(removeTag(volumes.place, name, restoreTag(snapshot)));
+        }
+        return;
+      }
       const { fresh, old } = restoreNames(name);
       await volumes.remove([fresh, old]);
       await this.maker.copy({ name: logicalVolume(source), volume }, fresh, {});
