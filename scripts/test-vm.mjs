@@ -1,16 +1,18 @@
-// npm run test:vm -- lvm|quota [kind …] [test file …] [vitest option …]: suites of drivers that this kernel lacks, in a
-// machine of their own; with test files, these instead of the suite's.
+// npm run test:vm -- lvm|quota|zfs [kind …] [test file …] [vitest option …]: suites of drivers that this kernel lacks, in
+// a machine of their own; with test files, these instead of the suite's.
 import { spawn } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { installMissing } from './lib/packages.mjs';
 import { capture, must, ROOT } from './lib/process.mjs';
 import { exitCodeIn, guestScript, makeInitrd, readArguments } from './lib/vm.mjs';
+import { debianZfs } from './lib/vm-zfs.mjs';
 
 const PACKAGES = ['qemu-system-x86', 'busybox-static', 'lvm2', 'thin-provisioning-tools', 'xfsprogs', 'btrfs-progs'];
 const SUITES = {
   lvm: ['tests/storage/conformance-lvm.test.ts', 'tests/storage/lvm-pool.test.ts'],
   quota: ['tests/storage/dir-quota.test.ts'],
+  zfs: ['tests/storage/conformance-zfs.test.ts'],
 };
 /** The machine is emulated: what takes a second on the host takes ten there. */
 const PATIENCE = ['--testTimeout=600000', '--hookTimeout=600000'];
@@ -20,13 +22,14 @@ if (asked === undefined) {
   console.error(`usage: npm run test:vm -- ${Object.keys(SUITES).join('|')} [kind …] [test file …] [vitest option …]`);
   process.exit(2);
 }
-const { kinds, files, options } = asked;
+const { suite, kinds, files, options } = asked;
 await installMissing(PACKAGES, console.log);
 
 const folder = join(ROOT, 'node_modules/.cache/keelson-vm');
 await mkdir(folder, { recursive: true });
 const { kernel, version } = await debianKernel();
-const env = kinds.length === 0 ? {} : { KEELSON_LVM: kinds.join(',') };
+const zfs = suite === 'zfs' ? await withZfs() : undefined;
+const env = { KEELSON_TEST_PATIENCE: '10', ...(kinds.length === 0 ? {} : { KEELSON_LVM: kinds.join(',') }) };
 const scratch = await mkdtemp(join(folder, 'run-'));
 const vitest = [
   'node_modules/.bin/vitest',
@@ -40,7 +43,7 @@ const vitest = [
 ];
 try {
   const script = guestScript(ROOT, vitest, { env: { ...env, PATH: guestPath() }, frozen: await freeze(scratch) });
-  process.exitCode = await boot(await makeInitrd({ kernel, version, folder: scratch, script }));
+  process.exitCode = await boot(await makeInitrd({ kernel, version, folder: scratch, script, extra: zfs }));
 } finally {
   await rm(scratch, { recursive: true, force: true });
 }
@@ -64,6 +67,13 @@ async function debianKernel() {
   const archive = (await readdir(folder)).find((file) => file.startsWith(`${name}_`));
   await must(['dpkg', '-x', join(folder, archive ?? ''), unpacked]);
   return { kernel: unpacked, version: name.replace('linux-image-', '') };
+}
+
+/** ZFS of Debian's backports; of the kind `stable`, of the release itself. */
+async function withZfs() {
+  await installMissing(['gcc', 'make'], console.log);
+  const release = kinds.includes('stable') ? 'stable' : 'backports';
+  return debianZfs({ folder, version, release }, console.log);
 }
 
 function guestPath() {

@@ -32,7 +32,8 @@ export function mirrorOf(sources) {
   return undefined;
 }
 
-function aptSources() {
+/** The texts of apt's sources, Debian's own first. */
+export function aptSources() {
   const folder = '/etc/apt/sources.list.d';
   const files = readdirSync(folder).filter((name) => /\.(?:sources|list)$/u.test(name));
   const read = (path) => {

@@ -20,6 +20,12 @@ const MODULES = [
   'btrfs',
   'fuse',
   'quota_v2',
+  'bridge',
+  'veth',
+  'nft_chain_nat',
+  'nft_masq',
+  'nft_ct',
+  'nft_reject_inet',
 ];
 
 /** The line that tells the exit code of what ran in the machine. */
@@ -81,8 +87,9 @@ export function modulesInOrder(dependencies, wanted = MODULES) {
 /**
  * First process of the machine: its root is the host's, seen through 9p; what it writes stays in memory.
  * @param {readonly string[]} modules files in `/modules`
+ * @param {boolean} [layered] whether `/layer` lies over the host's root
  */
-export function initScript(modules) {
+export function initScript(modules, layered = false) {
   return `#!/bin/busybox sh
 B=/bin/busybox
 $B mount -t proc proc /proc; $B mount -t sysfs sys /sys; $B mount -t devtmpfs dev /dev
@@ -90,13 +97,14 @@ for m in ${modules.join(' ')}; do $B insmod /modules/$m || echo "cannot load $m"
 RUN=$($B cat /run.sh)
 $B mount -t 9p -o trans=virtio,version=9p2000.L,msize=1048576,cache=loose,ro root /host || exec $B poweroff -f
 $B mount -t tmpfs -o size=70% tmpfs /write
-$B mkdir /write/upper /write/work
-$B mount -t overlay -o lowerdir=/host,upperdir=/write/upper,workdir=/write/work overlay /new || exec $B poweroff -f
+$B mkdir /write/upper /write/work${layered ? '; $B cp -a /layer /write/layer' : ''}
+$B mount -t overlay -o lowerdir=${layered ? '/write/layer:' : ''}/host,upperdir=/write/upper,workdir=/write/work overlay /new || exec $B poweroff -f
 for d in proc sys dev; do $B mkdir -p /new/$d; $B mount --move /$d /new/$d; done
 $B mount -t tmpfs -o mode=1777 tmpfs /new/tmp
 $B mount -t tmpfs tmpfs /new/run
 $B mkdir -p /new/run/lock /new/dev/pts /new/dev/shm
 $B mount -t devpts devpts /new/dev/pts; $B mount -t tmpfs tmpfs /new/dev/shm
+$B mount -t cgroup2 cgroup2 /new/sys/fs/cgroup
 exec $B switch_root /new /bin/bash -c "$RUN"
 `;
 }
@@ -112,6 +120,7 @@ export function guestScript(folder, argv, { env, frozen = [] }) {
   const quote = (text) => `'${text.replaceAll("'", `'\\''`)}'`;
   const settings = Object.entries({ HOME: '/root', NO_COLOR: '1', TERM: 'dumb', ...env });
   return [
+    'echo 1 > /proc/sys/kernel/printk',
     'ip link set lo up',
     `printf 'activation {\\n udev_sync=0\\n udev_rules=0\\n monitoring=0\\n}\\n' > /etc/lvm/lvmlocal.conf`,
     ...frozen.map(({ from, to }) => `mount --bind ${quote(from)} ${quote(to)}`),
@@ -130,21 +139,28 @@ export function exitCodeIn(output) {
 
 /**
  * An initial file system with the modules of an unpacked kernel package.
- * @param {{kernel: string, version: string, folder: string, script: string}} at `script`: what runs in the machine
+ * @param {{kernel: string, version: string, folder: string, script: string, extra?: {modules: string[], tree: string}}} at
+ *   `script`: what runs in the machine; `extra`: files of modules to load after the kernel's own, and a folder over the root
  * @returns {Promise<string>} its path
  */
-export async function makeInitrd({ kernel, version, folder, script }) {
+export async function makeInitrd({ kernel, version, folder, script, extra }) {
   const modules = join(kernel, 'lib/modules', version);
   await must(['busybox', 'depmod', '-b', kernel, version]);
-  const files = modulesInOrder(await readFile(join(modules, 'modules.dep'), 'utf8'));
+  const own = modulesInOrder(await readFile(join(modules, 'modules.dep'), 'utf8'));
+  const files = [...own.map((file) => join(modules, file)), ...(extra?.modules ?? [])];
   const root = join(folder, 'initrd');
   await rm(root, { recursive: true, force: true });
   for (const name of ['bin', 'modules', 'proc', 'sys', 'dev', 'host', 'write', 'new'])
     await mkdir(join(root, name), { recursive: true });
   await copyFile('/bin/busybox', join(root, 'bin/busybox'));
   await symlink('busybox', join(root, 'bin/sh'));
-  for (const file of files) await copyFile(join(modules, file), join(root, 'modules', basename(file)));
-  await writeFile(join(root, 'init'), initScript(files.map((file) => basename(file))), { mode: 0o755 });
+  for (const file of files) await copyFile(file, join(root, 'modules', basename(file)));
+  if (extra !== undefined) await must(['cp', '-a', extra.tree, join(root, 'layer')]);
+  const init = initScript(
+    files.map((file) => basename(file)),
+    extra !== undefined,
+  );
+  await writeFile(join(root, 'init'), init, { mode: 0o755 });
   await writeFile(join(root, 'run.sh'), script);
   const image = join(folder, 'initrd.img');
   const pack = 'cd "$1" && find . | busybox cpio -o -H newc | gzip -1 > "$2"';

@@ -19,6 +19,8 @@ it('loads what a module needs before it, each once', () => {
 
 it('writes scripts that keep words together', () => {
   expect(initScript(['a.ko', 'b.ko'])).toContain('for m in a.ko b.ko;');
+  expect(initScript([])).toContain('lowerdir=/host,upperdir');
+  expect(initScript([], true)).toContain('lowerdir=/write/layer:/host,upperdir');
   const script = guestScript("/it's here", ['vitest', 'a b'], {
     env: { KEY: 'x y' },
     frozen: [{ from: '/a copy', to: '/it' }],
