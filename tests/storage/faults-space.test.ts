@@ -124,6 +124,25 @@ describe('a full disk under the state folder', () => {
     expect(folders).toEqual([...made, 'v', 'again'].map((name) => `default_${name}`).toSorted());
   });
 
+  it.each(['none', 'gzip'])(
+    'refuses a backup that does not fit and leaves nothing of it: %s',
+    {
+      timeout: 120_000,
+    },
+    async (compression_algorithm) => {
+      const backups = `${volumes('p')}/v/backups`;
+      writeFileSync(join(disk.path, 'storage-pools/p/custom/default_v/large'), randomBytes(10 * MIB));
+      await disk.fill(8 * MIB);
+      const refusal = await failureOf(daemon, 'POST', backups, { name: 'b', compression_algorithm });
+      expect(refusal).toContain('No space left for the backup');
+      expect(namesIn(join(disk.path, 'backups/custom/p/default_v'))).toEqual([]);
+      await disk.empty();
+      await daemon.run('POST', backups, { name: 'b', compression_algorithm });
+      expect(namesIn(join(disk.path, 'backups/custom/p/default_v'))).toEqual(['b']);
+      await daemon.run('DELETE', `${backups}/b`);
+    },
+  );
+
   it('is survived by a daemon that is killed on it', { timeout: 120_000 }, async () => {
     await disk.fill();
     await daemon.kill();

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import type { Readable, Writable } from 'node:stream';
+import { type Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { COMMAND_ENVIRONMENT, CommandError, watchReads } from './run.ts';
 
@@ -13,8 +13,11 @@ export interface RunStreamOptions {
   readonly stdin?: Readable;
   /** Told some times a second how many bytes the process has read; nothing where the kernel does not count them. */
   readonly onRead?: (bytes: number) => void;
-  /** Receives the output; an error it throws kills the command and is the one thrown. */
-  readonly stdout?: Writable | ((output: Readable) => Promise<void>);
+  /**
+   * Receives the output; an error it throws kills the command and is the one thrown. An open file the process writes to
+   * by itself.
+   */
+  readonly stdout?: Writable | ((output: Readable) => Promise<void>) | { readonly fd: number };
 }
 
 const HOUR = 3_600_000;
@@ -31,7 +34,7 @@ export async function runStream(
 ): Promise<{ code: number; stderr: string }> {
   options.signal?.throwIfAborted();
   const child = spawn(command, args, {
-    stdio: [options.stdin ? 'pipe' : 'ignore', options.stdout ? 'pipe' : 'ignore', 'pipe'],
+    stdio: [options.stdin ? 'pipe' : 'ignore', outputOf(options), 'pipe'],
     env: { ...COMMAND_ENVIRONMENT },
     ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
     ...(options.signal === undefined ? {} : { signal: options.signal }),
@@ -58,6 +61,16 @@ export async function runStream(
   return { code, stderr: text };
 }
 
+function outputOf({ stdout }: RunStreamOptions): 'pipe' | 'ignore' | number {
+  if (stdout === undefined) return 'ignore';
+  return isFile(stdout) ? stdout.fd : 'pipe';
+}
+
+/** A stream into a file has a descriptor, too. */
+function isFile(sink: NonNullable<RunStreamOptions['stdout']>): sink is { readonly fd: number } {
+  return typeof sink !== 'function' && !(sink instanceof Writable);
+}
+
 async function feed(source: Readable | undefined, target: Writable | null): Promise<void> {
   if (source === undefined || target === null) return;
   await pipeline(source, target).catch((error: unknown) => {
@@ -74,7 +87,7 @@ async function feed(source: Readable | undefined, target: Writable | null): Prom
 }
 
 async function drain(sink: RunStreamOptions['stdout'], output: Readable | null): Promise<void> {
-  if (sink === undefined || output === null) return;
+  if (sink === undefined || output === null || isFile(sink)) return;
   if (typeof sink === 'function') await sink(output);
   else await pipeline(output, sink);
 }
