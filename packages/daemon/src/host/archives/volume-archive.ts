@@ -156,7 +156,8 @@ function flushing(handle: FileHandle, onBytes: ((bytes: number) => void) | undef
 }
 
 function isFull(error: unknown): boolean {
-  if (error instanceof CommandError) return /No space left on device|Disk quota exceeded|Wrote only \d+ of/.test(error.stderr);
+  if (error instanceof CommandError)
+    return /No space left on device|Disk quota exceeded|Wrote only \d+ of/.test(error.stderr);
   return error instanceof Error && 'code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT');
 }
 
