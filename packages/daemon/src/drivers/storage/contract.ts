@@ -273,6 +273,8 @@ export interface PoolRecovery {
   forget(volume: VolumeRef): Promise<void>;
   /** One of those files, of the volume or a snapshot of it; undefined when it is not there or no small plain file. */
   read(volume: VolumeRef | SnapshotRef | undefined, name: string): Promise<string | undefined>;
+  /** All that tells about a volume, the newest that is known; absent where `read` does. @throws bad-request. */
+  files?(volume: VolumeRef): Promise<ReadonlyMap<string, string>>;
   /**
    * Makes an instance root that LXD laid out one of this pool; no effect on those that are.
    * @throws bad-request when this pool cannot have it.

@@ -6,6 +6,7 @@ import { attachLoop } from '../../../host/loop.ts';
 import { CommandError } from '../../../host/run.ts';
 import { hasDeviceMapper, lvm, lvmIfThere, lvmVersion } from '../../../host/tools/lvm.ts';
 import type { PoolSpec, StorageDriver, StorageDriverInfo, StoragePool } from '../contract.ts';
+import { reopenedConfig } from './adopt.ts';
 import { bytesIn, createThinPool, placeOf } from './plan.ts';
 import { LvmPool } from './pool.ts';
 import { groupCommand, parseGroup, parseVolumes, volumesCommand } from './report.ts';
@@ -60,6 +61,10 @@ export class LvmDriver implements StorageDriver {
     await mkdir(dirname(spec.loopFile), { recursive: true, mode: 0o711 });
     const size = await loopSize(config, dirname(spec.loopFile));
     return { ...config, size: spec.config['size'] ?? `${size / 1024 ** 3}GiB` };
+  }
+
+  reopen(spec: PoolSpec): Promise<Record<string, string>> {
+    return reopenedConfig(spec);
   }
 
   async create(spec: PoolSpec): Promise<void> {

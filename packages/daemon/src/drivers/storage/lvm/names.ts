@@ -2,6 +2,7 @@ import { errors } from '../../../core/errors.ts';
 import type { SnapshotRef, VolumeRef } from '../contract.ts';
 import type { VolumeType } from '../types.ts';
 import { isSnapshot } from '../common/volume-names.ts';
+import { isNotesVolume, NOTES_NAME } from '../common/volume-notes.ts';
 
 /** What LVM takes as a name of a logical volume; "vg-name" must fit a name of device-mapper. */
 const LEGAL = /^[a-zA-Z0-9+_.-]+$/;
@@ -29,6 +30,7 @@ export function isBlock(volume: VolumeRef): boolean {
 
 /** Name of the logical volume, as LXD gives it: `containers_web--1`, a snapshot `containers_web--1-snap0`. */
 export function logicalVolume(volume: VolumeRef | SnapshotRef): string {
+  if (isNotesVolume(volume)) return NOTES_NAME;
   const suffix = isBlock(volume) ? (volume.contentType === 'iso' ? '.iso' : '.block') : '';
   const snapshot = isSnapshot(volume) ? `-${escapePart(volume.snapshot, 'snapshot')}` : '';
   const name = `${PREFIXES[volume.type]}_${escapePart(volume.name, 'volume')}${snapshot}${suffix}`;

@@ -9,7 +9,9 @@ import { lvm, lvmIfThere } from '../../../host/tools/lvm.ts';
 import { isBorrowed, POOL_TAG, sourceOf, thinPoolAmong } from './source.ts';
 import { removePoints } from '../common/mount-points.ts';
 import { POOL_FOLDERS } from '../common/volume-names.ts';
-import type { PoolSpec, Quota, Roots, Snapshots, StoragePool, VolumeRef, Volumes } from '../contract.ts';
+import type { VolumeNotes } from '../common/volume-notes.ts';
+import type { PoolRecovery, PoolSpec, Quota, Roots, Snapshots, StoragePool, VolumeRef, Volumes } from '../contract.ts';
+import { notesOf, recoveryOf } from './adopt.ts';
 import { LogicalVolumes, type LvmContext } from './context.ts';
 import { bytesIn, OWN_TAG, placeOf, removeVolumes, renameVolume } from './plan.ts';
 import { interruptedRestores, recoveryPlan } from './recovery.ts';
@@ -28,8 +30,10 @@ export class LvmPool implements StoragePool {
   readonly roots: Roots;
   readonly snapshots: Snapshots;
   readonly quota: Quota;
+  readonly recovery: PoolRecovery;
   readonly #pool: LvmContext;
   readonly #all: LvmVolumes;
+  readonly #notes: VolumeNotes;
 
   constructor(spec: PoolSpec, { newId, log }: LvmHost) {
     this.spec = spec;
@@ -42,6 +46,8 @@ export class LvmPool implements StoragePool {
     this.roots = rootsOf(all);
     this.snapshots = snapshotsOf(all);
     this.quota = { set: (volume, size) => all.resize(volume, size) };
+    this.#notes = notesOf(this.#pool, all);
+    this.recovery = recoveryOf(this.#pool, this, { all, notes: this.#notes });
   }
 
   async mount(): Promise<void> {
@@ -60,6 +66,7 @@ export class LvmPool implements StoragePool {
       await chmod(join(path, folder), mode);
     }
     await chmod(path, 0o711);
+    this.#notes.open();
   }
 
   async isThere(): Promise<boolean> {
@@ -67,6 +74,7 @@ export class LvmPool implements StoragePool {
   }
 
   async unmount(): Promise<void> {
+    await this.#notes.close();
     await this.#unmountBelow([...POOL_FOLDERS.map(({ name }) => name), 'staging']);
     if ((await this.#group()) !== undefined && !isBorrowed(this.spec))
       await lvm(['vgchange', '--activate', 'n', this.#pool.volumes.place.group]);
@@ -76,6 +84,7 @@ export class LvmPool implements StoragePool {
 
   async destroy(): Promise<void> {
     const { path } = this.spec;
+    await this.#notes.close();
     const source = sourceOf(this.spec);
     await this.#unmountBelow([...POOL_FOLDERS.map(({ name }) => name), 'staging']);
     if (source.kind === 'loop' && (await pathExists(source.file))) await attachLoop(source.file);
@@ -122,6 +131,7 @@ export class LvmPool implements StoragePool {
     const idle = POOL_FOLDERS.map(({ name }) => name).filter(
       (name) => name === 'images' || name.endsWith('-snapshots'),
     );
+    await this.#notes.settle();
     await this.#unmountBelow([...idle, 'staging']);
     for (const name of await readdir(staging)) await rm(join(staging, name), { recursive: true, force: true });
     const found = await volumes.list();

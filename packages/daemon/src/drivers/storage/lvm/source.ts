@@ -14,7 +14,7 @@ export type LvmSource =
 
 /** Marks of a volume group that a server uses; the second is LXD's. */
 export const POOL_TAG = 'keelson_pool';
-const FOREIGN_TAGS = ['lxd_pool', 'incus_pool'];
+export const FOREIGN_TAGS = ['lxd_pool', 'incus_pool'];
 
 const GIB = 1024 ** 3;
 /** Room for a thin pool with its metadata. */
