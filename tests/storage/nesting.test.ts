@@ -3,18 +3,25 @@ import { join } from 'node:path';
 import { podmanImage, until } from '@keelson/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { InstanceWorld } from '../instances/world.ts';
+import { lvmHere, removeGroup } from './lvm-host.ts';
 
 // The first run on a machine builds the image from Debian's packages: half a minute.
 describe('podman in a nesting container', { timeout: 120_000 }, () => {
   let world: InstanceWorld;
+  const group = `keelson-${process.pid}-nesting`;
+  const lvm = { size: '3GiB', 'lvm.vg_name': group, 'volume.size': '2GiB' };
 
   beforeAll(async () => {
     const { metadata, rootfs } = await podmanImage();
     world = await InstanceWorld.open();
     await world.daemon.run('POST', '/1.0/storage-pools', { name: 'b', driver: 'btrfs', config: { size: '2GiB' } });
+    if (lvmHere.ok) await world.daemon.run('POST', '/1.0/storage-pools', { name: 'l', driver: 'lvm', config: lvm });
     await world.ok('image', 'import', metadata, rootfs, '--alias', 'podman');
   }, 300_000);
-  afterAll(() => world?.[Symbol.asyncDispose]());
+  afterAll(async () => {
+    await world?.[Symbol.asyncDispose]();
+    if (lvmHere.ok) await removeGroup(group);
+  });
 
   const inside = (name: string, script: string): Promise<string> =>
     world.ok('exec', name, '--env', 'HOME=/root', '--', 'sh', '-c', script);
@@ -32,7 +39,7 @@ describe('podman in a nesting container', { timeout: 120_000 }, () => {
     'podman run --rm --network none made /bin/sh -c \'busybox mount | busybox grep -c "^overlay on / type overlay"\'',
   ].join(' && ');
 
-  it.each(['p', 'b'])('stores its images as overlays, pool %s', async (pool) => {
+  it.each(['p', 'b', ...(lvmHere.ok ? ['l'] : [])])('stores its images as overlays, pool %s', async (pool) => {
     await world.ok('launch', 'podman', 'n1', '-s', pool, '-c', 'security.nesting=true');
     await ready('n1');
     expect(await inside('n1', useIt)).toBe('overlay true\nmade\nfrom the image\n1\n');
