@@ -3,6 +3,7 @@ import { errors } from '../../../core/errors.ts';
 import { cephVersion } from '../../../host/tools/ceph.ts';
 import { findMapper } from '../../../host/tools/rbd-map.ts';
 import type { PoolSpec, StorageDriver, StorageDriverInfo, StoragePool } from '../contract.ts';
+import { reopenedConfig } from './adopt.ts';
 import { type CephHost, CephPool } from './pool.ts';
 
 /** Pools of RBD images on a Ceph cluster. */
@@ -39,6 +40,10 @@ export class CephDriver implements StorageDriver {
     if (source !== '' && pool !== '' && source !== pool)
       throw errors.badRequest(`Invalid value for option "source": it must match ceph.osd.pool_name`);
     return new CephPool(spec, this.#host).prepare();
+  }
+
+  reopen(spec: PoolSpec): Promise<Record<string, string>> {
+    return reopenedConfig(spec, this.#host.cephFolder);
   }
 
   async create(spec: PoolSpec): Promise<void> {

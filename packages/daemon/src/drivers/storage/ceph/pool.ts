@@ -10,7 +10,17 @@ import { findImage, listImages, rbd, type RbdPlace, unreachable } from '../../..
 import { findMapper, type RbdMapper } from '../../../host/tools/rbd-map.ts';
 import { removePoints } from '../common/mount-points.ts';
 import { POOL_FOLDERS } from '../common/volume-names.ts';
-import type { PoolSpec, Quota, Roots, Snapshots, StoragePool, VolumeRef, Volumes } from '../contract.ts';
+import type {
+  PoolRecovery,
+  PoolSpec,
+  Quota,
+  Roots,
+  Snapshots,
+  StoragePool,
+  VolumeRef,
+  Volumes,
+} from '../contract.ts';
+import { recoveryOf, removeNotes } from './adopt.ts';
 import { DEFAULT_PLACEMENT_GROUPS, placeOf, reusesPool } from './config.ts';
 import type { CephContext } from './context.ts';
 import { RbdImages } from './images.ts';
@@ -41,6 +51,7 @@ export class CephPool implements StoragePool {
   readonly roots: Roots;
   readonly snapshots: Snapshots;
   readonly quota: Quota;
+  readonly recovery: PoolRecovery;
   readonly #place: RbdPlace;
   readonly #volumes: CephVolumes;
   readonly #newId: () => string;
@@ -67,6 +78,7 @@ export class CephPool implements StoragePool {
     this.roots = rootsOf(this.#volumes);
     this.snapshots = snapshotsOf(this.#volumes);
     this.quota = { set: (volume, size) => this.#volumes.resize(volume, size) };
+    this.recovery = recoveryOf(context, this, this.#volumes.mounter);
   }
 
   async mount(): Promise<void> {
@@ -105,6 +117,7 @@ export class CephPool implements StoragePool {
       if (config['volatile.pool.pristine'] === 'true') await this.#deleteOsdPool();
       else if (!reusesPool(config)) {
         await this.#removeImages();
+        await removeNotes(this.#place);
         await rbd(this.#place, ['rm', '--no-progress', '--image', marker], { ok: [0, ENOENT] });
       }
     }

@@ -4,6 +4,7 @@ import { errors } from '../../../core/errors.ts';
 import { CommandError } from '../../../host/run.ts';
 import { kernelHasZfs, zfs, zfsIfThere, zfsVersion } from '../../../host/tools/zfs.ts';
 import type { PoolSpec, StorageDriver, StorageDriverInfo, StoragePool } from '../contract.ts';
+import { reopenedConfig } from './adopt.ts';
 import { bytesIn, listDatasets, parseDatasets } from './plan.ts';
 import { MADE, type ZfsHost, ZfsPool } from './pool.ts';
 import { checkDevice, loopSize, rootDataset, settledConfig, sourceOf } from './source.ts';
@@ -61,6 +62,10 @@ export class ZfsDriver implements StorageDriver {
     await mkdir(dirname(spec.loopFile), { recursive: true, mode: 0o711 });
     const size = await loopSize(spec, dirname(spec.loopFile));
     return { ...config, size: spec.config['size'] ?? `${size / 1024 ** 3}GiB` };
+  }
+
+  reopen(spec: PoolSpec): Promise<Record<string, string>> {
+    return reopenedConfig(spec);
   }
 
   async create(spec: PoolSpec): Promise<void> {

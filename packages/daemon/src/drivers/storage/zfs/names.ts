@@ -1,5 +1,6 @@
 import { errors } from '../../../core/errors.ts';
 import { isSnapshot } from '../common/volume-names.ts';
+import { isNotesVolume, NOTES_NAME } from '../common/volume-notes.ts';
 import type { SnapshotRef, VolumeRef } from '../contract.ts';
 import type { VolumeType } from '../types.ts';
 
@@ -39,6 +40,7 @@ export function isBlock(volume: VolumeRef): boolean {
 
 /** Dataset of the volume (or `dataset@snapshot`) below `root`. @throws bad-request for a name ZFS does not take. */
 export function datasetOf(root: string, volume: VolumeRef | SnapshotRef): string {
+  if (isNotesVolume(volume)) return `${root}/${NOTES_NAME}`;
   const suffix = isBlock(volume) ? (volume.contentType === 'iso' ? '.iso' : '.block') : '';
   const name = `${root}/${FOLDERS[volume.type]}/${part(volume.name, 'volume')}${suffix}`;
   return isSnapshot(volume) ? `${name}@${snapshotName(volume.snapshot)}` : name;

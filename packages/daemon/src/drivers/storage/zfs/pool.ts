@@ -8,8 +8,10 @@ import { unmountTree } from '../../../host/mounts.ts';
 import { CommandError } from '../../../host/run.ts';
 import { removePoints } from '../common/mount-points.ts';
 import { POOL_FOLDERS } from '../common/volume-names.ts';
+import { NOTES_NAME, type VolumeNotes } from '../common/volume-notes.ts';
 import type {
   NativeTransfer,
+  PoolRecovery,
   PoolSpec,
   Quota,
   Roots,
@@ -18,6 +20,7 @@ import type {
   VolumeRef,
   Volumes,
 } from '../contract.ts';
+import { notesOf, recoveryOf } from './adopt.ts';
 import { Datasets, type ZfsContext } from './context.ts';
 import { POOL_DATASETS, STAGING } from './names.ts';
 import { rootsOf, snapshotsOf } from './parts.ts';
@@ -45,7 +48,9 @@ export class ZfsPool implements StoragePool {
   readonly snapshots: Snapshots;
   readonly quota: Quota;
   readonly transfer: NativeTransfer;
+  readonly recovery: PoolRecovery;
   readonly #pool: ZfsContext;
+  readonly #notes: VolumeNotes;
 
   constructor(spec: PoolSpec, { newId, log }: ZfsHost) {
     this.spec = spec;
@@ -59,6 +64,8 @@ export class ZfsPool implements StoragePool {
     this.snapshots = snapshotsOf(volumes);
     this.quota = { set: (volume, size, options) => volumes.limit(volume, size, options) };
     this.transfer = new ZfsTransfer(this.#pool);
+    this.#notes = notesOf(this.#pool, volumes);
+    this.recovery = recoveryOf(this.#pool, this, { all: volumes, notes: this.#notes });
   }
 
   async mount(): Promise<void> {
@@ -71,9 +78,11 @@ export class ZfsPool implements StoragePool {
       await chmod(join(path, folder), mode);
     }
     await chmod(path, 0o711);
+    this.#notes.open();
   }
 
   async unmount(): Promise<void> {
+    await this.#notes.close();
     await this.#unmountFolders(() => true);
     const { datasets } = this.#pool;
     const keep = ['false', '0', 'no', 'off'].includes((this.spec.config['zfs.export'] ?? '').toLowerCase());
@@ -83,6 +92,7 @@ export class ZfsPool implements StoragePool {
 
   async destroy(): Promise<void> {
     const { path } = this.spec;
+    await this.#notes.close();
     const source = sourceOf(this.spec);
     await this.#unmountFolders(() => true);
     if (source.kind === 'loop' && (await pathExists(source.file))) await this.#import().catch(() => undefined);
@@ -111,6 +121,7 @@ export class ZfsPool implements StoragePool {
 
   async recover(_known: readonly VolumeRef[]): Promise<void> {
     const { path, staging, datasets, newId } = this.#pool;
+    await this.#notes.settle();
     await this.#unmountFolders((name) => name === 'images' || name === 'staging' || name.endsWith('-snapshots'));
     for (const name of await readdir(staging)) await rm(join(staging, name), { recursive: true, force: true });
     const below = (folder: string) => `${datasets.root}/${folder}/`;
@@ -163,7 +174,7 @@ export class ZfsPool implements StoragePool {
     }
     const made = (await datasets.property(root, MADE)) === 'true';
     const ours = (await datasets.all()).filter(
-      ({ name }) => name !== root && POOL_DATASETS.some((own) => `${name}/`.startsWith(`${root}/${own}/`)),
+      ({ name }) => name !== root && [...POOL_DATASETS, NOTES_NAME].some((own) => `${name}/`.startsWith(`${root}/${own}/`)),
     );
     for (const name of destroyOrder(ours)) await datasets.run(destroy(name));
     if (made && (await datasets.all()).length === 1) await datasets.run(destroy(root));
