@@ -80,10 +80,11 @@ export class RecoveryNotes implements AsyncDisposable {
   }
 
   #volumeChanged(id: string, before: StorageVolumeRecord | undefined, after: StorageVolumeRecord | undefined): void {
-    if ((after ?? before)?.type !== 'custom') return;
+    const type = (after ?? before)?.type;
+    if (type === 'image') return;
     if (after !== undefined) this.#gone.delete(id);
     else if (before !== undefined) this.#gone.set(id, { pool: before.pool, ref: refOf(before) });
-    this.#mark(`volume ${id}`);
+    if (type === 'custom' || after === undefined) this.#mark(`volume ${id}`);
   }
 
   #markUsers(profile: string): void {

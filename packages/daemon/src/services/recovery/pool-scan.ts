@@ -75,7 +75,9 @@ async function readInstance(found: FoundVolume, recovery: PoolRecovery): Promise
   checkInstanceName(name);
   for (const snapshot of snapshots) checkSnapshotName(snapshot);
   if (instanceKey(project, name) !== volume.name) throw new Unreadable('Its folder has no name an instance could have');
-  const text = await recovery.read(volume, 'backup.yaml');
+  const files = await recovery.files?.(volume);
+  const read = async (file: string) => (files === undefined ? recovery.read(volume, file) : files.get(file));
+  const text = await read('backup.yaml');
   if (text === undefined) throw new Unreadable('It has no backup.yaml that could be read');
   const described = parseBackupConfig(parseBackupYaml(text, 'description'));
   const { instance } = described;
@@ -85,7 +87,7 @@ async function readInstance(found: FoundVolume, recovery: PoolRecovery): Promise
     );
   if (instance.type !== 'container' && instance.type !== '')
     throw new Unreadable('Its backup.yaml does not describe a container');
-  const metadata = await gatherMetadata((file) => recovery.read(volume, file));
+  const metadata = await gatherMetadata(read);
   return { found, project, name, described, metadata };
 }
 

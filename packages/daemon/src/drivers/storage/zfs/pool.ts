@@ -174,7 +174,8 @@ export class ZfsPool implements StoragePool {
     }
     const made = (await datasets.property(root, MADE)) === 'true';
     const ours = (await datasets.all()).filter(
-      ({ name }) => name !== root && [...POOL_DATASETS, NOTES_NAME].some((own) => `${name}/`.startsWith(`${root}/${own}/`)),
+      ({ name }) =>
+        name !== root && [...POOL_DATASETS, NOTES_NAME].some((own) => `${name}/`.startsWith(`${root}/${own}/`)),
     );
     for (const name of destroyOrder(ours)) await datasets.run(destroy(name));
     if (made && (await datasets.all()).length === 1) await datasets.run(destroy(root));
