@@ -1,16 +1,16 @@
-import { mkdir, readdir, rm, rmdir, symlink } from 'node:fs/promises';
+import { mkdir, readdir, readlink, rm, rmdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isMountPoint } from '../../../host/mounts.ts';
 import { errnoOf } from '../../../host/syscalls.ts';
 
-/** A folder in which `link` names a device. */
+/** A folder in which `link` names a device, also where it named another before. */
 export async function linkFolder(folder: string, link: string, device: string): Promise<string> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  try {
-    await symlink(device, join(folder, link));
-  } catch (error) {
-    if (errnoOf(error) !== 'EEXIST') throw error;
-  }
+  const path = join(folder, link);
+  const known = await readlink(path).catch(() => undefined);
+  if (known === device) return folder;
+  await rm(path, { force: true });
+  await symlink(device, path);
   return folder;
 }
 

@@ -1,5 +1,7 @@
 import type { KeyedQueue } from '../../../core/keyed-queue.ts';
 import type { Log } from '../../../core/log.ts';
+import { retry } from '../../../core/retry.ts';
+import { CommandError } from '../../../host/run.ts';
 import { zfs, type ZfsCommand, zfsIfThere } from '../../../host/tools/zfs.ts';
 import {
   type Dataset,
@@ -12,6 +14,13 @@ import {
   parseProperties,
 } from './plan.ts';
 
+const BUSY = {
+  attempts: 8,
+  delay: 25,
+  maxDelay: 1000,
+  retryable: (error: unknown) => error instanceof CommandError && /is busy$/m.test(error.stderr),
+};
+
 /** The datasets of one pool. */
 export class Datasets {
   /** Dataset that holds the pool: a zpool's own, or one below. */
@@ -21,8 +30,9 @@ export class Datasets {
     this.root = root;
   }
 
+  /** Whoever looks at a device for a moment, such as udev, does not make a change fail. */
   run(command: ZfsCommand): Promise<string> {
-    return zfs(command);
+    return retry(() => zfs(command), BUSY);
   }
 
   async all(below: string = this.root): Promise<readonly Dataset[]> {
@@ -50,7 +60,8 @@ export class Datasets {
     const datasets = await this.all();
     if (!datasets.some(({ name }) => name === dataset)) return;
     const snapshots = new Map([[dataset, await this.snapshots(dataset)]]);
-    for (const command of deletionPlan({ datasets, snapshots }, dataset, { root: this.root, id })) await zfs(command);
+    for (const command of deletionPlan({ datasets, snapshots }, dataset, { root: this.root, id }))
+      await this.run(command);
   }
 }
 

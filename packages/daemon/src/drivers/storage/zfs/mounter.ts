@@ -2,9 +2,9 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errors } from '../../../core/errors.ts';
 import { retry } from '../../../core/retry.ts';
-import { pathExists } from '../../../host/files.ts';
 import { mountDevice } from '../../../host/loop.ts';
 import { isMountPoint, unmountAll } from '../../../host/mounts.ts';
+import { findZvol } from '../../../host/tools/zvol.ts';
 import { linkFolder } from '../common/mount-points.ts';
 import { passableRoot } from '../common/passable-root.ts';
 import { contentFile, snapshotPath, volumePath } from '../common/volume-names.ts';
@@ -13,7 +13,7 @@ import type { ZfsContext } from './context.ts';
 import { datasetOf, isBlock, STAGING } from './names.ts';
 import { clone } from './plan.ts';
 
-/** How long udev is waited for. */
+/** How long a device is waited for. */
 const DEVICE = { attempts: 40, delay: 25, maxDelay: 1000, retryable: () => true };
 
 /** Makes volumes reachable: file systems on their mount points, zvols by their device. */
@@ -88,11 +88,11 @@ export class ZfsMounter {
   }
 }
 
-/** The device of a zvol; udev makes it a moment later. @throws unavailable. */
-export async function zvolDevice(dataset: string): Promise<string> {
-  const device = `/dev/zvol/${dataset}`;
-  await retry(async () => {
-    if (!(await pathExists(device))) throw errors.unavailable(`The device "${device}" did not appear`);
+/** The device of a zvol; it appears a moment after the dataset. @throws unavailable. */
+export function zvolDevice(dataset: string): Promise<string> {
+  return retry(async () => {
+    const device = await findZvol(dataset);
+    if (device === undefined) throw errors.unavailable(`The device of the volume "${dataset}" did not appear`);
+    return device;
   }, DEVICE);
-  return device;
 }

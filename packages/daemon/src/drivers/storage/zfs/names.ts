@@ -33,6 +33,19 @@ export const POOL_DATASETS: readonly string[] = [
   STAGING,
 ];
 
+/** What ZFS takes as a zpool's name, less what its commands take for something else. */
+const ZPOOL = /^[a-zA-Z][a-zA-Z0-9_.:-]*$/;
+
+/** The name of a zpool or of a dataset in one, given under `key`. @throws bad-request for one that ZFS would take for an option or a snapshot. */
+export function checkedRoot(key: string, root: string): string {
+  const [zpool = '', ...parts] = root.split('/');
+  const good = parts.every((part) => LEGAL.test(part) && part !== '.' && part !== '..');
+  if (ZPOOL.test(zpool) && good && root.length <= LONGEST) return root;
+  throw errors.badRequest(
+    `Invalid value for option "${key}": "${root}" is no name of a zpool or dataset: it starts with a letter, and has letters, digits and _ . : - only`,
+  );
+}
+
 /** Whether the volume is a device (a zvol): a custom block volume, or the disk of a virtual machine. */
 export function isBlock(volume: VolumeRef): boolean {
   return volume.type === 'virtual-machine' || volume.contentType !== 'filesystem';

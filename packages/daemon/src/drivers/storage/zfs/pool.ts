@@ -1,5 +1,5 @@
 import { chmod, mkdir, readdir, rm, rmdir, stat, truncate } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { errors } from '../../../core/errors.ts';
 import { KeyedQueue } from '../../../core/keyed-queue.ts';
 import type { Log } from '../../../core/log.ts';
@@ -25,7 +25,7 @@ import { Datasets, type ZfsContext } from './context.ts';
 import { POOL_DATASETS, STAGING } from './names.ts';
 import { rootsOf, snapshotsOf } from './parts.ts';
 import { bytesIn, destroy, destroyOrder, getProperties, parseProperties } from './plan.ts';
-import { rootDataset, sourceOf, zpoolOf } from './source.ts';
+import { rootDataset, sourceOf, type ZfsSource, zpoolOf } from './source.ts';
 import { ZfsTransfer } from './transfer.ts';
 import { ZfsVolumes } from './volumes.ts';
 
@@ -137,9 +137,8 @@ export class ZfsPool implements StoragePool {
     const { datasets } = this.#pool;
     if (await datasets.exists(datasets.root)) return;
     const source = sourceOf(this.spec);
-    const where = source.kind === 'loop' ? ['-f', '-d', dirname(source.file)] : [];
     try {
-      await datasets.run(['zpool', 'import', ...where, zpoolOf(datasets.root)]);
+      await datasets.run(['zpool', 'import', ...importOptions(source), zpoolOf(datasets.root)]);
     } catch (error) {
       if (!(error instanceof CommandError)) throw error;
       throw errors.unavailable(
@@ -196,4 +195,10 @@ export class ZfsPool implements StoragePool {
     for (const name of [...POOL_FOLDERS.map((folder) => folder.name), 'staging'])
       if (which(name)) await unmountTree(join(this.spec.path, name));
   }
+}
+
+/** Nothing of a zpool that is the pool's own is mounted by ZFS; one that others use too is imported as they would. */
+function importOptions(source: ZfsSource): readonly string[] {
+  if (source.kind === 'dataset') return [];
+  return source.kind === 'loop' ? ['-N', '-f', '-d', source.file] : ['-N'];
 }

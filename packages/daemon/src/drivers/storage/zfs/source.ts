@@ -1,6 +1,7 @@
 import { stat, statfs } from 'node:fs/promises';
 import { errors } from '../../../core/errors.ts';
 import type { PoolSpec } from '../contract.ts';
+import { checkedRoot } from './names.ts';
 import { bytesIn } from './plan.ts';
 
 /** What the pool's dataset is on. */
@@ -23,9 +24,9 @@ export function sourceOf(spec: PoolSpec): ZfsSource {
   return { kind: 'dataset', dataset: source };
 }
 
-/** Dataset that holds the pool. */
+/** Dataset that holds the pool. @throws bad-request for what is no name of one. */
 export function rootDataset(spec: PoolSpec): string {
-  return spec.config['zfs.pool_name'] ?? spec.name;
+  return checkedRoot('zfs.pool_name', spec.config['zfs.pool_name'] || spec.name);
 }
 
 /** Name of the zpool of a dataset. */

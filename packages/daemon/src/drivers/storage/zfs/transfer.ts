@@ -1,4 +1,4 @@
-import { PassThrough, type Readable } from 'node:stream';
+import { type Readable, Transform } from 'node:stream';
 import { errors } from '../../../core/errors.ts';
 import { CommandError } from '../../../host/run.ts';
 import { receiveDataset, sendDataset } from '../../../host/tools/zfs-stream.ts';
@@ -109,24 +109,17 @@ class ZfsReceive implements NativeReceive {
     const { into, dataset, target } = this.#to;
     const refresh = into === dataset;
     if (refresh) await unmountAll(volumePath(this.#pool.path, target));
-    const count = byteCounter('Receiving', options);
-    const counted = new PassThrough();
     const end = new StreamEnd();
-    content.on('data', (chunk: Buffer) => {
-      count(chunk.length);
-      end.add(chunk);
-    });
-    content.once('error', (error) => counted.destroy(error));
-    content.pipe(counted);
+    const checked = passOn(end, byteCounter('Receiving', options));
+    content.once('error', (error) => checked.destroy(error));
+    content.pipe(checked);
     try {
-      await receiveDataset(receive(into, { force: refresh }), counted, options.signal);
+      await receiveDataset(receive(into, { force: refresh }), checked, options.signal);
     } catch (error) {
       options.signal?.throwIfAborted();
       if (!(error instanceof CommandError)) throw error;
       throw errors.badRequest(`The volume could not be received: ${error.stderr.trim()}`, error);
     }
-    if (end.compound)
-      throw errors.badRequest('The volume could not be received: its stream carries properties or several datasets');
     if (!end.complete) throw errors.badRequest('The volume could not be received: this is no whole stream of ZFS');
     if (part === undefined) this.#whole = true;
     else this.#parts.add(snapshotName(part));
@@ -162,4 +155,17 @@ class ZfsReceive implements NativeReceive {
       if (!known.includes(name) && !this.#parts.has(name.slice(name.indexOf('@') + 1)))
         await datasets.run(destroy(name));
   }
+}
+
+/** Lets a stream through; one that would set properties of its own, such as a mount point, fails before ZFS sees any of it. */
+function passOn(end: StreamEnd, count: (bytes: number) => void): Transform {
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      count(chunk.length);
+      end.add(chunk);
+      if (end.compound)
+        done(errors.badRequest('The volume could not be received: its stream carries properties or several datasets'));
+      else done(null, chunk);
+    },
+  });
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { PoolSpec, VolumeRef } from '../contract.ts';
 import { unsupported } from './driver.ts';
-import { datasetOf, deletedName, userSnapshot } from './names.ts';
+import { checkedRoot, datasetOf, deletedName, userSnapshot } from './names.ts';
 import {
   blockSize,
   clone,
@@ -45,8 +45,62 @@ describe('names of datasets', () => {
     expect(datasetOf('tank/k', ref)).toBe(name);
   });
 
-  it.each(['', '.', '..', 'a/b', 'a@b', 'ä', 'a%', 'x'.repeat(201)])('%j is refused', (name) => {
-    expect(() => datasetOf('tank', volume('custom', name))).toThrow(expect.objectContaining({ code: 'bad-request' }));
+  const foreign = [
+    '',
+    '.',
+    '..',
+    'a/b',
+    'a@b',
+    'a#b',
+    'a,b',
+    'a%',
+    '@s',
+    'a\nb',
+    'a\tb',
+    'a=b',
+    '{a}',
+    'ä',
+    'x'.repeat(201),
+  ];
+  it.each(foreign)('%j is refused', (name) => {
+    const refused = expect.objectContaining({ code: 'bad-request' });
+    expect(() => datasetOf('tank', volume('custom', name))).toThrow(refused);
+    expect(() => datasetOf('tank', { ...volume('custom', 'v'), snapshot: name })).toThrow(refused);
+  });
+
+  it.each([
+    '-f',
+    '-',
+    'tank@s',
+    'tank#b',
+    'tank%',
+    'tank,other',
+    'tank /a',
+    '1tank',
+    '/tank',
+    'tank/',
+    'tank//a',
+    'tank/../a',
+    'tank/.',
+    'tank/a@s',
+    'tank/a b\n',
+    'a=b',
+    'tänk',
+    '',
+    `tank/${'x'.repeat(200)}`,
+  ])('a pool on %j is refused', (name) => {
+    const refused = expect.objectContaining({ code: 'bad-request' });
+    expect(() => checkedRoot('zfs.pool_name', name)).toThrow(refused);
+    expect(() => rootDataset({ ...spec({}), name })).toThrow(refused);
+    if (name !== '') expect(() => rootDataset(spec({ 'zfs.pool_name': name }))).toThrow(refused);
+  });
+
+  it.each(['tank', 'Tank-1.2_x:y', 'tank/k', 'tank/-k', 'tank/a b/c'])('a pool on %j is taken', (name) => {
+    expect(rootDataset(spec({ 'zfs.pool_name': name }))).toBe(name);
+  });
+
+  it('start with a letter in every command, whatever volumes are called', () => {
+    expect(datasetOf('tank', { ...volume('custom', '-rf'), snapshot: '-r' })).toBe('tank/custom/-rf@snapshot--r');
   });
 
   it('tell snapshots of users from others', () => {
