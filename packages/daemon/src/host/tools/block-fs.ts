@@ -43,10 +43,14 @@ export function identityCommand(device: string, type: BlockFileSystem): readonly
   return undefined; // the kernel does not tell ext4 apart by its UUID
 }
 
-/** Mount options in force; `nouuid` lets xfs be mounted beside its original. */
+/**
+ * Mount options in force: `nouuid` lets xfs be mounted beside its original; an ext4 could say itself that the host is to
+ * panic when it is broken.
+ */
 export function mountOptions(type: BlockFileSystem, options: string, readOnly = false): string[] {
   const asked = options.split(',').filter((option) => option !== '');
-  return [...asked, ...(type === 'xfs' ? ['nouuid'] : []), ...(readOnly ? ['ro'] : [])];
+  const first = type === 'ext4' ? ['errors=remount-ro'] : [];
+  return [...first, ...asked, ...(type === 'xfs' ? ['nouuid'] : []), ...(readOnly ? ['ro'] : [])];
 }
 
 export async function makeBlockFileSystem(

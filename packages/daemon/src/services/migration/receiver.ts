@@ -13,6 +13,7 @@ import { type Delivery, readDocument } from './session.ts';
 import { type Beside, ROOT, Stage, VOLUME } from './stage.ts';
 import type { TransferTools } from './tools.ts';
 import { metadataIn } from './beside.ts';
+import { isNative } from './ways.ts';
 import type { IdMapEntry, WireSnapshot } from './wire/messages.ts';
 
 export interface ReceiverOptions {
@@ -60,7 +61,7 @@ export class VolumeReceiver {
 
   async receive(receiving: Receiving): Promise<Arrived> {
     const { landing, delivery } = receiving;
-    if (delivery.type.fs === 'btrfs') return this.#native(receiving);
+    if (isNative(delivery.type.fs)) return this.#native(receiving);
     if (landing.target.contentType !== 'filesystem') {
       await this.#blocks(receiving);
       return new Map();

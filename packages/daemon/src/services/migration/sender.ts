@@ -8,6 +8,7 @@ import { TEMPORARY_PREFIX } from '../storage/root-transfer.ts';
 import type { DataChannel } from './channels.ts';
 import { type Agreement, writeAll } from './session.ts';
 import { type Beside, ROOT, Stage, VOLUME } from './stage.ts';
+import { isNative } from './ways.ts';
 import type { TransferTools } from './tools.ts';
 
 export interface SenderOptions {
@@ -49,7 +50,7 @@ export class VolumeSender {
   }
 
   async send(sending: Sending): Promise<void> {
-    if (sending.agreement.type.fs === 'btrfs') return this.#native(sending);
+    if (isNative(sending.agreement.type.fs)) return this.#native(sending);
     const { shipment, agreement } = sending;
     const { pool, source } = shipment;
     for (const snapshot of agreement.snapshots) await this.#part(sending, snapshot, snapshot);

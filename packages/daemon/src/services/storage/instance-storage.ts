@@ -25,7 +25,7 @@ import type {
 import { effectiveProject } from '../projects/scope.ts';
 import type { ImageVolumeService } from './image-volumes.ts';
 import type { LivePools } from './live-pools.ts';
-import { receiveNative, sendNative } from './native-backup.ts';
+import { hasNativeBackups, receiveNative, sendNative } from './native-backup.ts';
 import { type RootTransfer, TEMPORARY_PREFIX } from './root-transfer.ts';
 import { driverKeys, goneSnapshots, volumeDefaults } from './volume-config.ts';
 import { refOf, snapshotId, snapshotPrefix, volumeId } from './volume-names.ts';
@@ -130,7 +130,7 @@ export class InstanceStorageService implements InstanceStorage {
   }
 
   async hasNative(poolName: string): Promise<boolean> {
-    return (await this.#options.live.use(poolName)).transfer !== undefined;
+    return hasNativeBackups(await this.#options.live.use(poolName));
   }
 
   async nativeBackup(

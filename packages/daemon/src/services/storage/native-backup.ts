@@ -15,6 +15,11 @@ export const NATIVE_HEADER = 'backup/optimized_header.yaml';
 /** Member of a state, without its end: `backup/container`, `backup/snapshots/s0`; no snapshot: the volume itself. */
 export type NativeMember = (snapshot: string | undefined) => string;
 
+/** Backups of the pool's volumes can be in its driver's own format. */
+export function hasNativeBackups({ transfer }: StoragePool): boolean {
+  return transfer !== undefined && transfer.backups !== false;
+}
+
 /** A volume on its way out in its driver's own format. */
 export interface NativeOutput extends AsyncDisposable {
   /** Text of the header. */
@@ -34,7 +39,7 @@ export async function sendNative(
     readonly member: NativeMember;
   },
 ): Promise<NativeOutput | undefined> {
-  if (pool.transfer === undefined) return undefined;
+  if (pool.transfer === undefined || !hasNativeBackups(pool)) return undefined;
   const { snapshots, running, beside, member } = options;
   await using undo = new AsyncDisposableStack();
   const send = undo.use(await pool.transfer.send(volume, { running, ...(beside === undefined ? {} : { beside }) }));
@@ -86,7 +91,8 @@ export async function receiveNative(
     throw errors.badRequest(
       `Optimized backup storage driver "${backend}" differs from the target storage pool driver "${driver}"`,
     );
-  if (transfer === undefined) throw errors.badRequest(`Storage driver "${driver}" cannot read optimized backups here`);
+  if (transfer === undefined || !hasNativeBackups(pool))
+    throw errors.badRequest(`Storage driver "${driver}" cannot read optimized backups here`);
   const { signal, onProgress, ...volumeOptions } = options;
   const progress = { ...(signal === undefined ? {} : { signal }), ...(onProgress === undefined ? {} : { onProgress }) };
   const inner = readHeader(input.header);

@@ -19,7 +19,7 @@ import { checkName, snapshotId, volumeId, volumeUrl } from './volume-names.ts';
 interface Work {
   readonly record: StorageVolumeRecord;
   readonly refresh: boolean;
-  readonly options: ChangeOptions;
+  readonly options: ChangeOptions & Reach;
 }
 
 /** Custom volumes on their way to other servers and from there. */
@@ -100,7 +100,7 @@ export class VolumeMigration {
     await runSource(
       peer,
       {
-        types: waysOf(pool, ref, { native: true }),
+        types: waysOf(pool, ref, { native: true, trusted: true }),
         fallback: fallbackOf(ref),
         snapshots: snapshots.map(toWire),
         container: false,
@@ -123,7 +123,7 @@ export class VolumeMigration {
     await runTarget(
       peer,
       {
-        types: () => waysOf(pool, ref, { native: !refresh }),
+        types: () => waysOf(pool, ref, { native: !refresh, trusted: work.options.mayFetch !== false }),
         fallback: fallbackOf(ref),
         refresh,
         wanted: (offered) => this.#wanted(work, offered),

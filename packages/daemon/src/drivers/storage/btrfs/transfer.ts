@@ -1,9 +1,10 @@
-import { mkdir, rm, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { errors } from '../../../core/errors.ts';
 import { pathExists } from '../../../host/files.ts';
 import { createSubvolume } from '../../../host/tools/btrfs.ts';
 import { setReadOnly, snapshotTree } from '../../../host/tools/btrfs-tree.ts';
+import { putBeside } from '../common/beside-files.ts';
 import { isSnapshot, snapshotPath, volumeKey, volumePath } from '../common/volume-names.ts';
 import type { NativeReceive, NativeSend, NativeTransfer, SnapshotRef, VolumeRef } from '../contract.ts';
 import type { BtrfsContext } from './context.ts';
@@ -56,15 +57,5 @@ export class BtrfsTransfer implements NativeTransfer {
       await receive[Symbol.asyncDispose]();
       throw error;
     }
-  }
-}
-
-/** Into the folder above a root: no guest ever wrote there, but another server may have. */
-async function putBeside(folder: string, files: ReadonlyMap<string, string>): Promise<void> {
-  for (const name of new Set([...files.keys()].map((path) => path.split('/')[0] ?? path)))
-    await rm(join(folder, name), { recursive: true, force: true });
-  for (const [path, text] of files) {
-    await mkdir(dirname(join(folder, path)), { recursive: true });
-    await writeFile(join(folder, path), text, { mode: 0o644, flag: 'wx' });
   }
 }

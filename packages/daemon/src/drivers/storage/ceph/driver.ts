@@ -30,7 +30,7 @@ export class CephDriver implements StorageDriver {
         quota: true,
         shrink: true,
         blockVolumes: true,
-        optimizedTransfer: false,
+        optimizedTransfer: true,
       },
     };
   }

@@ -12,6 +12,7 @@ import {
   type RbdPlace,
   type RbdSnapshot,
 } from '../../../host/tools/rbd.ts';
+import { exportDiff, importDiff, type RbdState } from '../../../host/tools/rbd-diff.ts';
 import { isZombie, SCRATCH, zombieImage, zombieSnapshot } from './names.ts';
 
 /**
@@ -92,6 +93,20 @@ export class RbdImages {
     const command = options.deep ? ['deep', 'cp'] : ['cp'];
     const args = [...command, '--no-progress', ...options.arguments, ...this.#pair(from, image)];
     await rbd(this.#place, args, { long: true, signal: options.signal });
+  }
+
+  /**
+   * Gives the image what a state of another has, changed since a snapshot that both have and that this one holds. Not
+   * atomic, as a rollback is not.
+   */
+  async apply(state: RbdState, from: string, image: string): Promise<void> {
+    const { output, ended } = exportDiff(this.#place, state, { from });
+    try {
+      await importDiff(this.#place, image, output);
+    } finally {
+      output.destroy();
+      await ended;
+    }
   }
 
   /** Not atomic: a journal of the caller's must see to its end. */

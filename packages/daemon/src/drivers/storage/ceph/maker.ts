@@ -3,6 +3,8 @@ import { join } from 'node:path';
 import { errors } from '../../../core/errors.ts';
 import { removeTree } from '../../../host/files.ts';
 import { isMountPoint } from '../../../host/mounts.ts';
+import { CommandError } from '../../../host/run.ts';
+import { checkForeign } from '../../../host/tools/foreign-fs.ts';
 import {
   blockFileSystem,
   copyBlocks,
@@ -78,6 +80,22 @@ export class CephMaker {
     await this.#mounter.withDevice(image, async (device) => {
       const type = await blockFileSystem(device);
       if (type !== undefined) await renewIdentity(device, type);
+    });
+  }
+
+  /** Looks at a file system that another server made, before this host's kernel does, and renews it. @throws bad-request. */
+  async takeOver(image: string, volume: VolumeRef): Promise<void> {
+    await this.#mounter.withDevice(image, async (device) => {
+      const type = await blockFileSystem(device);
+      if (type === undefined)
+        throw errors.badRequest(`Cannot receive volume "${volume.name}": it holds no file system this server knows`);
+      try {
+        await checkForeign(device, type);
+        await renewIdentity(device, type);
+      } catch (error) {
+        if (!(error instanceof CommandError)) throw error;
+        throw errors.badRequest(`Cannot receive volume "${volume.name}": its ${type} file system is broken`, error);
+      }
     });
   }
 

@@ -5,6 +5,7 @@ import { isMountPoint, unmountAll } from '../../../host/mounts.ts';
 import { blockFileSystem, mountBlock } from '../../../host/tools/block-fs.ts';
 import { linkFolder, removePoint } from '../common/mount-points.ts';
 import { passableRoot } from '../common/passable-root.ts';
+import { rootIn } from '../common/plain-content.ts';
 import { contentFile, snapshotPath, volumePath } from '../common/volume-names.ts';
 import type { RootMount, RootOptions, SnapshotRef, VolumeOptions, VolumeRef } from '../contract.ts';
 import { fileSystemOf, mountOptionsOf } from './config.ts';
@@ -64,8 +65,8 @@ export class CephMounter {
   async mountSnapshot(snapshot: SnapshotRef): Promise<RootMount> {
     const { images, path: pool } = this.#pool;
     const path = snapshotPath(pool, snapshot, snapshot.snapshot);
-    const inside = snapshot.type === 'container' ? join(path, 'rootfs') : path;
-    if (isMountPoint(path)) return { path: inside, ids: 'plain' };
+    const inside = () => (snapshot.type === 'container' ? rootIn(path) : path);
+    if (isMountPoint(path)) return { path: await inside(), ids: 'plain' };
     const [image, view, name] = this.#viewed(snapshot);
     if (!(await images.snapshots(image)).some((one) => one.name === name))
       throw errors.notFound('Storage volume snapshot not found');
@@ -74,7 +75,7 @@ export class CephMounter {
     if (isBlock(snapshot) && snapshot.type === 'custom') return { path: device, ids: 'plain' };
     if (isBlock(snapshot)) return { path: await linkFolder(path, contentFile(snapshot), device), ids: 'plain' };
     await this.mountDevice(device, path, '', true);
-    return { path: inside, ids: 'plain' };
+    return { path: await inside(), ids: 'plain' };
   }
 
   /** As `unmountSnapshot`, where it is mounted. */

@@ -52,6 +52,11 @@ export function zombieSnapshot(id: string): string {
   return `${ZOMBIE}${SNAPSHOT_PREFIX}${id}`;
 }
 
+/** A state on its way to another server, which knows by the name that it is no user's snapshot. */
+export function sentSnapshot(id: string): string {
+  return `migration-send-${id}`;
+}
+
 export function viewName(snapshot: SnapshotRef, fileSystem: BlockFileSystem): string {
   return `${VIEW}${imageName(snapshot, fileSystem)}_${snapshot.snapshot}`;
 }

@@ -11,6 +11,7 @@ import { findMapper, type RbdMapper } from '../../../host/tools/rbd-map.ts';
 import { removePoints } from '../common/mount-points.ts';
 import { POOL_FOLDERS } from '../common/volume-names.ts';
 import type {
+  NativeTransfer,
   PoolRecovery,
   PoolSpec,
   Quota,
@@ -25,6 +26,7 @@ import { DEFAULT_PLACEMENT_GROUPS, placeOf, reusesPool } from './config.ts';
 import type { CephContext } from './context.ts';
 import { RbdImages } from './images.ts';
 import { placeholder } from './names.ts';
+import { CephTransfer } from './transfer.ts';
 import { CephVolumes, isOwnImage, rootsOf, snapshotsOf } from './volumes.ts';
 
 export interface CephHost {
@@ -52,6 +54,7 @@ export class CephPool implements StoragePool {
   readonly snapshots: Snapshots;
   readonly quota: Quota;
   readonly recovery: PoolRecovery;
+  readonly transfer: NativeTransfer;
   readonly #place: RbdPlace;
   readonly #volumes: CephVolumes;
   readonly #newId: () => string;
@@ -77,6 +80,7 @@ export class CephPool implements StoragePool {
     this.volumes = this.#volumes;
     this.roots = rootsOf(this.#volumes);
     this.snapshots = snapshotsOf(this.#volumes);
+    this.transfer = new CephTransfer(context, this.#volumes);
     this.quota = { set: (volume, size) => this.#volumes.resize(volume, size) };
     this.recovery = recoveryOf(context, this, this.#volumes.mounter);
   }

@@ -1,7 +1,7 @@
-import { mkdir, readdir, readFile, rm, statfs } from 'node:fs/promises';
+import { mkdir, readdir, rm, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errors, isKeelsonError } from '../../../core/errors.ts';
-import { copyTree, writeFileAtomic } from '../../../host/files.ts';
+import { copyTree } from '../../../host/files.ts';
 import { isMountPoint, unmountTree } from '../../../host/mounts.ts';
 import { syncMounted } from '../../../host/tools/block-fs.ts';
 import { usedBytes } from '../../../host/tools/rbd.ts';
@@ -20,6 +20,8 @@ import type {
 } from '../contract.ts';
 import { clonesCopies, type Config, imageArguments, measuresUse, sizeIn } from './config.ts';
 import type { CephContext } from './context.ts';
+import { type Frozen, FrozenStates } from './frozen.ts';
+import { CephJournal } from './journal.ts';
 import { CephMaker } from './maker.ts';
 import { CephMounter } from './mounter.ts';
 import {
@@ -34,34 +36,20 @@ import {
   zombieSnapshot,
 } from './names.ts';
 
-/** A restore under way, so that one that is cut off is finished later. */
-interface RestoreJournal {
-  readonly volume: VolumeRef;
-  readonly snapshot: string;
-}
-
-const JOURNAL = 'restore-';
-
-/** A snapshot a copy made for itself. */
-interface Frozen {
-  readonly image: string;
-  readonly snapshot: string;
-}
-
-const FROZEN = 'frozen-';
-
 /** Every volume is an RBD image; instance roots lie in `rootfs/` of theirs. */
 export class CephVolumes implements Volumes {
   readonly #pool: CephContext;
   readonly mounter: CephMounter;
-  readonly #maker: CephMaker;
-  /** Volumes whose restore failed half way, with the snapshot they are to become. */
-  readonly #torn = new Map<string, { readonly journal: string; readonly snapshot: string }>();
+  readonly maker: CephMaker;
+  readonly journal: CephJournal;
+  readonly frozen: FrozenStates;
 
   constructor(pool: CephContext) {
     this.#pool = pool;
     this.mounter = new CephMounter(pool);
-    this.#maker = new CephMaker(pool, this.mounter);
+    this.maker = new CephMaker(pool, this.mounter);
+    this.journal = new CephJournal(pool, this.mounter, this.maker);
+    this.frozen = new FrozenStates(pool);
   }
 
   create(volume: VolumeRef, { size, config = {} }: { readonly size?: number } & VolumeOptions): Promise<void> {
@@ -117,8 +105,10 @@ export class CephVolumes implements Volumes {
         if (known !== undefined && !found.some(({ name }) => name === known))
           throw errors.notFound('Storage volume snapshot not found');
         if (known !== undefined) return this.#copyFrozen({ image: from, snapshot: known }, to, source, options);
-        await this.#sync(source);
-        await this.#withFrozen(from, (snapshot) => this.#copyFrozen({ image: from, snapshot }, to, source, options));
+        await this.sync(source);
+        const snapshot = zombieSnapshot(this.#pool.newId());
+        await using _frozen = await this.frozen.take(from, snapshot);
+        await this.#copyFrozen({ image: from, snapshot }, to, source, options);
       },
       shared,
     );
@@ -139,8 +129,9 @@ export class CephVolumes implements Volumes {
   }
 
   delete(volume: VolumeRef): Promise<void> {
-    return this.#exclusive([volume], async () => {
-      const { images, path } = this.#pool;
+    const { images, path, queue } = this.#pool;
+    return queue.run({ exclusive: [volumeKey(volume)] }, async () => {
+      await this.journal.forget(volume);
       const image = this.mounter.image(volume);
       await this.mounter.unmount(volume);
       for (const snapshot of await this.listSnapshots(volume)) await this.mounter.unmountView({ ...volume, snapshot });
@@ -155,10 +146,7 @@ export class CephVolumes implements Volumes {
   }
 
   mount(volume: VolumeRef, options?: VolumeOptions): Promise<string> {
-    return this.#exclusive([volume], async () => {
-      await this.#mend(volume);
-      return this.mounter.mount(volume, options);
-    });
+    return this.#exclusive([volume], () => this.mounter.mount(volume, options));
   }
 
   unmount(volume: VolumeRef): Promise<void> {
@@ -166,10 +154,7 @@ export class CephVolumes implements Volumes {
   }
 
   mountRoot(volume: VolumeRef, options: RootOptions): Promise<RootMount> {
-    return this.#exclusive([volume], async () => {
-      await this.#mend(volume);
-      return this.mounter.mountRoot(volume, options);
-    });
+    return this.#exclusive([volume], () => this.mounter.mountRoot(volume, options));
   }
 
   /** Of a mounted file system what it says itself, else what the objects take, unless that is turned off. */
@@ -185,7 +170,7 @@ export class CephVolumes implements Volumes {
   resize(volume: VolumeRef, size: number | undefined): Promise<void> {
     if (size === undefined) return Promise.resolve(); // an image has a size, asked for or not
     return this.#exclusive([volume], () =>
-      this.#maker.resize(this.mounter.image(volume), volume, volumePath(this.#pool.path, volume), size),
+      this.maker.resize(this.mounter.image(volume), volume, volumePath(this.#pool.path, volume), size),
     );
   }
 
@@ -194,7 +179,7 @@ export class CephVolumes implements Volumes {
       const name = snapshotName(snapshot);
       const known = await this.#pool.images.snapshots(this.mounter.image(volume));
       if (known.some((one) => one.name === name)) throw errors.conflict(`Snapshot "${snapshot}" already exists`);
-      await this.#sync(volume);
+      await this.sync(volume);
       await this.#pool.images.snapshot(this.mounter.image(volume), name);
     });
   }
@@ -228,16 +213,11 @@ export class CephVolumes implements Volumes {
   /** Ceph writes the blocks back one by one: a restore that is cut off is finished before the volume is used again. */
   restore(volume: VolumeRef, snapshot: string): Promise<void> {
     return this.#exclusive([volume], async () => {
-      const { images, staging, newId } = this.#pool;
       const image = this.mounter.image(volume);
-      if (!(await images.snapshots(image)).some(({ name }) => name === snapshotName(snapshot)))
+      if (!(await this.#pool.images.snapshots(image)).some(({ name }) => name === snapshotName(snapshot)))
         throw errors.notFound('Storage volume snapshot not found');
       await this.mounter.unmount(volume);
-      const journal = join(staging, `${JOURNAL}${newId()}`);
-      const entry: RestoreJournal = { volume, snapshot };
-      await writeFileAtomic(journal, JSON.stringify(entry));
-      this.#torn.set(volumeKey(volume), { journal, snapshot });
-      await this.#mend(volume);
+      await this.journal.restore({ volume, snapshot });
     });
   }
 
@@ -252,17 +232,14 @@ export class CephVolumes implements Volumes {
   /** Removes what was half made, finishes restores that were cut off. Other volumes stay mounted: guests may use them. */
   async recover(): Promise<void> {
     const { images, staging, path } = this.#pool;
-    const leftover: (Frozen & { readonly file: string })[] = [];
+    const leftover: [Frozen, string][] = [];
     for (const name of await readdir(staging)) {
       const file = join(staging, name);
-      if (name.startsWith(JOURNAL) && !name.endsWith('.new')) {
-        const { volume, snapshot }: RestoreJournal = JSON.parse(await readFile(file, 'utf8'));
-        this.#torn.set(volumeKey(volume), { journal: file, snapshot });
-        await this.#exclusive([volume], () => this.#mend(volume));
-      } else if (name.startsWith(FROZEN) && !name.endsWith('.new')) {
-        const { image, snapshot }: Frozen = JSON.parse(await readFile(file, 'utf8'));
-        leftover.push({ file, image, snapshot });
-      } else {
+      const torn = await this.journal.load(name);
+      const frozen = await this.frozen.read(name);
+      if (torn !== undefined) await this.#exclusive([torn], () => Promise.resolve());
+      else if (frozen !== undefined) leftover.push([frozen, file]);
+      else {
         await unmountTree(file);
         await rm(file, { recursive: true, force: true });
       }
@@ -281,26 +258,7 @@ export class CephVolumes implements Volumes {
       await images.remove(image);
     }
     // Once the half-made clones are gone.
-    for (const { file, image, snapshot } of leftover) {
-      await images.thaw(image, snapshot);
-      await rm(file);
-    }
-  }
-
-  /** Calls `use` with a snapshot of the present state; it stays as long as a clone stands on it. */
-  async #withFrozen(image: string, use: (snapshot: string) => Promise<void>): Promise<void> {
-    const { images, staging, newId } = this.#pool;
-    const snapshot = zombieSnapshot(newId());
-    const note = join(staging, `${FROZEN}${newId()}`);
-    const entry: Frozen = { image, snapshot };
-    await writeFileAtomic(note, JSON.stringify(entry));
-    await images.snapshot(image, snapshot);
-    try {
-      await use(snapshot);
-    } finally {
-      await images.thaw(image, snapshot);
-      await rm(note);
-    }
+    for (const [frozen, file] of leftover) await this.frozen.thaw(frozen, file);
   }
 
   #make(volume: VolumeRef, config: Config, fill?: (path: string) => Promise<void>): Promise<void> {
@@ -308,8 +266,8 @@ export class CephVolumes implements Volumes {
       await this.#assertFree(volume);
       await this.#pool.images.publish(this.mounter.image(volume), (scratch) =>
         isBlock(volume)
-          ? this.#maker.disk(scratch, volume, config, fill)
-          : this.#maker.fileSystem(scratch, volume, config, fill),
+          ? this.maker.disk(scratch, volume, config, fill)
+          : this.maker.fileSystem(scratch, volume, config, fill),
       );
     });
   }
@@ -325,46 +283,32 @@ export class CephVolumes implements Volumes {
     const wanted = new Set(snapshots.map(snapshotName));
     const cloned = snapshots.length === 0 && (source.type === 'image' || clonesCopies(this.#pool.config()));
     await images.publish(to, async (scratch) => {
-      if (cloned) return this.#maker.clone(from, scratch, isBlock(source));
+      if (cloned) return this.maker.clone(from, scratch, isBlock(source));
       const deep = snapshots.length > 0;
       const how = { deep, arguments: imageArguments(this.#pool.config()), signal };
       await images.copy(from, scratch, how);
       for (const { name } of await images.snapshots(scratch))
         if (!wanted.has(name)) await images.removeSnapshot(scratch, name);
-      if (!isBlock(source)) await this.#maker.renew(scratch);
+      if (!isBlock(source)) await this.maker.renew(scratch);
     });
   }
 
   /** What a guest wrote is in the image. */
-  async #sync(volume: VolumeRef): Promise<void> {
+  async sync(volume: VolumeRef): Promise<void> {
     const path = volumePath(this.#pool.path, volume);
     if (!isBlock(volume) && isMountPoint(path)) await syncMounted(path);
-  }
-
-  /** Finishes a restore. It takes the size along, which stays what it was when it was larger. */
-  async #mend(volume: VolumeRef): Promise<void> {
-    const torn = this.#torn.get(volumeKey(volume));
-    if (torn === undefined) return;
-    const { images, path } = this.#pool;
-    const image = this.mounter.image(volume);
-    const before = await images.find(image);
-    const there = (await images.snapshots(image)).some(({ name }) => name === snapshotName(torn.snapshot));
-    if (before !== undefined && there) {
-      await images.rollback(image, snapshotName(torn.snapshot));
-      const after = await images.find(image);
-      if (after !== undefined && after.size < before.size)
-        await this.#maker.resize(image, volume, volumePath(path, volume), before.size);
-    }
-    await rm(torn.journal, { force: true });
-    this.#torn.delete(volumeKey(volume));
   }
 
   async #assertFree(volume: VolumeRef): Promise<void> {
     if (await this.exists(volume)) throw exists(volume.name);
   }
 
+  /** One at a time; what was cut off of the volumes is finished before. */
   #exclusive<T>(volumes: readonly VolumeRef[], work: () => Promise<T>, shared: readonly VolumeRef[] = []): Promise<T> {
-    return this.#pool.queue.run({ exclusive: volumes.map(volumeKey), shared: shared.map(volumeKey) }, work);
+    return this.#pool.queue.run({ exclusive: volumes.map(volumeKey), shared: shared.map(volumeKey) }, async () => {
+      for (const volume of volumes) await this.journal.mend(volume);
+      return work();
+    });
   }
 }
 

@@ -29,8 +29,12 @@ export interface ConformanceTarget {
   readonly volumeConfig?: Readonly<Record<string, string>>;
   /** `newest`: a snapshot with later ones is not restored while they are there. Default `any`. */
   readonly restores?: 'any' | 'newest';
+  /** `own`: roots are laid out otherwise than LXD does. */
+  readonly layout?: 'own';
   /** Snapshots that are many for this driver; default 40. */
   readonly many?: number;
+  /** Native streams say when their data changed on the way; default true. */
+  readonly checksums?: boolean;
 }
 
 export const RANGE: IdRange = { base: 1_000_000, size: 65_536 };

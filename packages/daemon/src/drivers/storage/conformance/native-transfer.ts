@@ -90,7 +90,7 @@ export function describeNativeTransfer(name: string, target: ConformanceTarget):
 
     it('takes a volume with its snapshots, each to its own content', async () => {
       const volume = custom('v');
-      await here.volumes.create(volume, {});
+      await here.volumes.create(volume, { config: target.volumeConfig ?? {} });
       const path = await here.volumes.mount(volume);
       await writeFile(join(path, 'file'), 'one');
       await chown(join(path, 'file'), 7, 8);
@@ -218,7 +218,7 @@ export function describeNativeTransfer(name: string, target: ConformanceTarget):
         cut: whole.subarray(0, whole.length - 40),
         half: whole.subarray(0, Math.floor(whole.length / 2)),
         garbage: Buffer.alloc(100_000, 'x'),
-        bent,
+        ...(target.checksums === false ? {} : { bent }),
         longer: Buffer.concat([whole, Buffer.from('more')]),
       };
       for (const [what, content] of Object.entries(bad)) {

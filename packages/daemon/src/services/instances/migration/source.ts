@@ -107,7 +107,7 @@ export class MigrationSource {
     await runSource(
       peer,
       {
-        types: waysOf(pool, ref, { native: true }),
+        types: waysOf(pool, ref, { native: true, trusted: true }),
         fallback: fallbackOf(ref),
         snapshots: snapshots.map(toWire),
         container: record.type === 'container',

@@ -106,7 +106,8 @@ export class MigrationTarget {
       peer,
       {
         // Only file by file can the ids of another server's range be changed, and an existing root be brought up to date.
-        types: ({ idmap }) => waysOf(pool, ref, { native: !refresh && idmap.length === 0 }),
+        types: ({ idmap }) =>
+          waysOf(pool, ref, { native: !refresh && idmap.length === 0, trusted: work.by.mayFetch !== false }),
         fallback: fallbackOf(ref),
         refresh,
         wanted: (offered) => this.#wanted(work, offered),
