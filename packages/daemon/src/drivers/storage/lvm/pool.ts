@@ -2,9 +2,11 @@ import { chmod, mkdir, readdir, rm, rmdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errors } from '../../../core/errors.ts';
 import { KeyedQueue } from '../../../core/keyed-queue.ts';
+import { retry } from '../../../core/retry.ts';
 import { pathExists } from '../../../host/files.ts';
 import { attachLoop, detachLoop, growLoop } from '../../../host/loop.ts';
 import { unmountTree } from '../../../host/mounts.ts';
+import { CommandError } from '../../../host/run.ts';
 import { lvm, lvmIfThere } from '../../../host/tools/lvm.ts';
 import { isBorrowed, POOL_TAG, sourceOf, thinPoolAmong } from './source.ts';
 import { removePoints } from '../common/mount-points.ts';
@@ -22,6 +24,14 @@ import type { LvmHost } from './driver.ts';
 /** Keys that name what the pool is made of. */
 const FIXED_KEYS = ['lvm.use_thinpool', 'lvm.thinpool_metadata_size', 'lvm.vg.force_reuse'];
 const POOL_STRIPES = ['volume.lvm.stripes', 'volume.lvm.stripes.size'];
+
+/** A copy that goes on without its daemon gets some seconds to end. */
+const OUTLIVED = {
+  attempts: 8,
+  delay: 100,
+  maxDelay: 3000,
+  retryable: (error: unknown) => error instanceof CommandError && /in use|contains a filesystem/i.test(error.stderr),
+};
 
 /** A pool of logical volumes in one volume group. */
 export class LvmPool implements StoragePool {
@@ -137,9 +147,20 @@ export class LvmPool implements StoragePool {
     const found = await volumes.list();
     const { renames, remove } = recoveryPlan(found.map(({ name }) => name));
     for (const { from, to } of renames) await volumes.run(renameVolume(volumes.place, from, to));
-    await volumes.remove(remove);
+    await this.#removeHalfMade(remove);
     for (const { volume, snapshot } of interruptedRestores(found, known)) await this.#all.restore(volume, snapshot);
     for (const { name } of POOL_FOLDERS) await removePoints(join(path, name));
+  }
+
+  /** What a command that outlived its daemon still writes to is waited for; later it is left for the next start. */
+  async #removeHalfMade(names: readonly string[]): Promise<void> {
+    const { volumes, log } = this.#pool;
+    try {
+      await retry(() => volumes.remove(names), OUTLIVED);
+    } catch (error) {
+      if (!(error instanceof CommandError)) throw error;
+      log.warn('Half-made logical volumes are still in use', { pool: this.spec.name, reason: error.stderr.trim() });
+    }
   }
 
   /** What the pool lacks, in words; undefined when its volume group is there with all its devices. */
