@@ -80,7 +80,7 @@ export function storageVertical(base: Foundations, needs: StorageNeeds, stack: A
     clock,
     log,
   });
-  const transfer = new RootTransfer({ copyTree: copyOrMirror, ids });
+  const transfer = new RootTransfer({ copyTree: copyOrMirror, copyFile, contentSize, ids });
   const shared = { ledger, live, volumes, snapshots, projects, clock, log };
   const forInstances = new InstanceStorageService({ ...shared, images: imageVolumes, transfer });
   const context = new VolumeContext({

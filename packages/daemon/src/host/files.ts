@@ -2,6 +2,7 @@ import { close, constants, fstat } from 'node:fs';
 import { chmod, type FileHandle, mkdir, open, readdir, rename, stat, statfs, truncate } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { promisify } from 'node:util';
+import { copyToDevice } from './device-copy.ts';
 import { run, type RunOptions } from './run.ts';
 import { runStream, type RunStreamOptions } from './run-stream.ts';
 import {
@@ -381,18 +382,15 @@ async function isBlockDevice(path: string): Promise<boolean> {
   return found?.isBlockDevice() === true;
 }
 
-/** A device keeps its size and gets every block; a file becomes what the device holds, with holes for zeroes. */
+/** A device keeps its size; a file becomes what the device holds, with holes for zeroes. */
 async function copyDevice(
   source: string,
   target: string,
   options: Pick<CopyTreeOptions, 'signal' | 'onBytes'>,
 ): Promise<void> {
-  const limits = limitsOf(options);
-  if (await isBlockDevice(target)) {
-    await run('dd', [`if=${source}`, `of=${target}`, 'bs=4M', 'conv=notrunc,fsync', 'status=none'], limits);
-    return;
-  }
-  await run('dd', [`if=${source}`, `of=${target}`, 'bs=64K', 'conv=sparse,fsync', 'status=none'], limits);
+  if (await isBlockDevice(target)) return copyToDevice(source, target, options);
+  const args = [`if=${source}`, `of=${target}`, 'bs=64K', 'conv=sparse,fsync', 'status=none'];
+  await run('dd', args, limitsOf(options));
   await truncate(target, await contentSize(source));
 }
 

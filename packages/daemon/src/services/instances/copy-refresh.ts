@@ -1,4 +1,5 @@
 import { errors } from '../../core/errors.ts';
+import { instanceKey } from '../../core/paths.ts';
 import { UndoStack } from '../../core/undo-stack.ts';
 import type { InstanceRecord, InstanceSnapshotRecord } from '../../state/records/instance.ts';
 import type { Write } from '../../state/store.ts';
@@ -35,7 +36,7 @@ export class CopyRefresh {
       await this.#context.deps.storage.copy(source, temporary, {
         snapshots: snapshots.map(({ name }) => name),
         size: undefined,
-        ...progressOf(operation),
+        ...progressOf(operation, instanceKey(source.project, source.instance)),
       });
       return { snapshots, writes: [] };
     });

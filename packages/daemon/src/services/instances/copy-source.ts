@@ -103,7 +103,7 @@ export class CopySource {
         await deps.storage.copy(this.#rootOf(found), to, {
           snapshots: snapshots.map(({ name }) => name),
           size,
-          ...progressOf(operation),
+          ...progressOf(operation, this.#context.ref(found.record).key),
         });
         if (size !== undefined) await deps.storage.resize(to, size);
       },

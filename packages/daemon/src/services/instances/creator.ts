@@ -111,7 +111,7 @@ export class InstanceCreator {
     });
   }
 
-  /** An operation that creates `target`. `sources` are further instances it is about. */
+  /** An operation that creates `target`. `sources` are further instances it is about: a copy, which can be cancelled. */
   start(
     target: Target,
     _by: By,
@@ -124,6 +124,7 @@ export class InstanceCreator {
       description: 'Creating instance',
       resources: this.#context.resources(target.project, target.name, ...sources),
       locks: [this.#context.lock(target)],
+      mayCancel: sources.length > 0,
       run,
     });
   }

@@ -193,7 +193,10 @@ export class InstanceLifecycle {
     );
     undo.add(() => deps.intents.end(intent));
     undo.add(() => deps.storage.delete(target));
-    await deps.storage.copy(source, target, { snapshots: kept.map(({ name }) => name), ...progressOf(operation) });
+    await deps.storage.copy(source, target, {
+      snapshots: kept.map(({ name }) => name),
+      ...progressOf(operation, this.#context.ref(record).key),
+    });
     const root = rootDisk(this.#context.expand(record).devices);
     const moved = { ...record, pool, devices: { ...record.devices, [root.name]: { ...root.config, pool } } };
     const writes = kept.map((snapshot: InstanceSnapshotRecord) =>

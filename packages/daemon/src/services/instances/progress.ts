@@ -1,7 +1,10 @@
 import type { OperationContext } from '../operations/contract.ts';
 
-/** Progress of storage and images as the operation shows it. */
-export function progressOf(operation: OperationContext): {
+/** Progress of storage and images as the operation shows it; `label`: what is copied, which goes before the numbers. */
+export function progressOf(
+  operation: OperationContext,
+  label?: string,
+): {
   readonly signal: AbortSignal;
   readonly onProgress: (progress: {
     readonly stage: string;
@@ -14,7 +17,8 @@ export function progressOf(operation: OperationContext): {
     onProgress: ({ stage, bytes, percent }) => {
       if (bytes === 0 && percent === undefined) return;
       const name = stage === 'unpack' ? 'create_instance_from_image_unpack' : stage;
-      operation.progress(name, percent === undefined ? { bytes } : { bytes, percent });
+      const labelled = label === undefined ? {} : { label };
+      operation.progress(name, { bytes, ...labelled, ...(percent === undefined ? {} : { percent }) });
     },
   };
 }

@@ -1,3 +1,6 @@
+import { stat, truncate } from 'node:fs/promises';
+import { join } from 'node:path';
+import { parseSize } from '@keelson/api';
 import type { Ids } from '../../core/ids.ts';
 import { UndoStack } from '../../core/undo-stack.ts';
 import type {
@@ -26,8 +29,22 @@ export type CopyTree = (
   },
 ) => Promise<void>;
 
+/** One file or device with its holes into another, which a file is made for. */
+export type CopyFile = (
+  source: string,
+  target: string,
+  options: {
+    readonly signal?: AbortSignal | undefined;
+    /** Bytes done so far. */
+    readonly onBytes?: ((bytes: number) => void) | undefined;
+  },
+) => Promise<void>;
+
 export interface RootTransferOptions {
   readonly copyTree: CopyTree;
+  readonly copyFile: CopyFile;
+  /** Bytes of a file or a block device. */
+  readonly contentSize: (path: string) => Promise<number>;
   readonly ids: Ids;
 }
 
@@ -40,10 +57,20 @@ export interface RootCopy {
   readonly snapshots: readonly string[];
 }
 
+/** File of a virtual machine's disk in the folder of its root; on some pools a link to a device. */
+export const DISK = 'root.img';
+
+interface Transport extends RootOptions, ProgressOptions {
+  readonly exact?: boolean;
+  readonly bandwidth?: string | undefined;
+  /** Bytes a disk has at least. */
+  readonly diskSize?: number;
+}
+
 /** Guest ids, so that a file has the same owner in both pools. */
 const guestIds: Pick<RootOptions, 'idRange'> = { idRange: undefined };
 
-/** Copies instance roots between pools, snapshot by snapshot. */
+/** Copies instance roots between pools, snapshot by snapshot: files of containers, disks of virtual machines. */
 export class RootTransfer {
   readonly #options: RootTransferOptions;
 
@@ -58,11 +85,9 @@ export class RootTransfer {
     const step = async (snapshot: string) => {
       const { path } = await copy.from.snapshots.mount(copy.source, snapshot, how);
       try {
-        if (made) await this.#refresh(copy, path, how);
-        else
-          await copy.to.roots.createFilled(copy.target, how, (target) =>
-            this.#copy(path, target, { ...options, bandwidth: bandwidthOf(copy) }),
-          );
+        const transport = { ...how, bandwidth: bandwidthOf(copy) };
+        if (made) await this.#mirrorInto(copy.to, copy.target, path, transport);
+        else await this.#create(copy.to, copy.target, path, transport);
       } finally {
         await copy.from.snapshots.unmount(copy.source, snapshot);
       }
@@ -131,32 +156,40 @@ export class RootTransfer {
     }
   }
 
-  #refresh(copy: RootCopy, source: string, options: RootOptions & ProgressOptions): Promise<void> {
-    return this.#mirrorInto(copy.to, copy.target, source, { ...options, bandwidth: bandwidthOf(copy) });
+  async #create(to: StoragePool, target: VolumeRef, source: string, options: Transport): Promise<void> {
+    if (target.type === 'virtual-machine') return this.#createDisk(to, target, source, options);
+    const { signal, onProgress, bandwidth } = options;
+    const how = { mirror: false, signal, onBytes: bytesOf(onProgress), bandwidth };
+    await to.roots.createFilled(target, options, (folder) => this.#options.copyTree(source, folder, how));
   }
 
-  async #mirrorInto(
-    to: StoragePool,
-    target: VolumeRef,
-    source: string,
-    options: RootOptions & ProgressOptions & { readonly exact?: boolean; readonly bandwidth?: string | undefined },
-  ): Promise<void> {
+  /** A disk of the size it has, or was asked for if that is more; no folder of files that a device would be put in. */
+  async #createDisk(to: StoragePool, target: VolumeRef, source: string, options: Transport): Promise<void> {
+    const asked = parseSize(options.config?.['size'] ?? '');
+    const size = Math.max(await this.#options.contentSize(join(source, DISK)), asked.ok ? asked.value : 0);
+    await using undo = new UndoStack();
+    await to.roots.createFilled(target, { ...options, config: { ...options.config, size: String(size) } });
+    undo.add(() => to.volumes.delete(target));
+    await this.#mirrorInto(to, target, source, { ...options, diskSize: size });
+    undo.commit();
+  }
+
+  async #mirrorInto(to: StoragePool, target: VolumeRef, source: string, options: Transport): Promise<void> {
     const { path } = await to.roots.mount(target, options);
     try {
       const { signal, onProgress, exact = false, bandwidth } = options;
+      if (target.type === 'virtual-machine') {
+        const disk = join(path, DISK);
+        await this.#options.copyFile(join(source, DISK), disk, { signal, onBytes: bytesOf(onProgress, 'block') });
+        const made = await stat(disk);
+        if (made.isFile() && made.size < (options.diskSize ?? 0)) await truncate(disk, options.diskSize);
+        return;
+      }
       const onBytes = bytesOf(onProgress);
       await this.#options.copyTree(source, path, { mirror: true, exact, signal, onBytes, bandwidth });
     } finally {
       await to.roots.unmount(target);
     }
-  }
-
-  #copy(
-    source: string,
-    target: string,
-    { signal, onProgress, bandwidth }: ProgressOptions & { readonly bandwidth: string | undefined },
-  ): Promise<void> {
-    return this.#options.copyTree(source, target, { mirror: false, signal, onBytes: bytesOf(onProgress), bandwidth });
   }
 }
 

@@ -9,14 +9,7 @@ import type {
   VolumeOptions,
   VolumeRef,
 } from '../../drivers/storage/contract.ts';
-import { bandwidthOf, bytesOf, type CopyTree, TEMPORARY_PREFIX } from './root-transfer.ts';
-
-/** One file with its holes. */
-export type CopyFile = (
-  source: string,
-  target: string,
-  options: { readonly signal?: AbortSignal | undefined; readonly onBytes?: ((bytes: number) => void) | undefined },
-) => Promise<void>;
+import { bandwidthOf, bytesOf, type CopyFile, type CopyTree, TEMPORARY_PREFIX } from './root-transfer.ts';
 
 export interface VolumeCopy {
   readonly from: StoragePool;

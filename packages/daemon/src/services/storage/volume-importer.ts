@@ -8,9 +8,8 @@ import type { StorageVolumeRecord, StorageVolumeSnapshotRecord } from '../../sta
 import type { StartedOperation } from '../operations/contract.ts';
 import type { VolumeBackupFiles } from './backup-files.ts';
 import type { ChangeOptions, VolumeAddress, VolumeUpload } from './contract.ts';
-import type { CopyTree } from './root-transfer.ts';
+import type { CopyFile, CopyTree } from './root-transfer.ts';
 import type { VolumeContext } from './volume-context.ts';
-import type { CopyFile } from './volume-copier.ts';
 import { keysOf } from './volume-config.ts';
 import { sizeOf, type VolumeCreator } from './volume-creator.ts';
 import { NATIVE_HEADER, receiveNative } from './native-backup.ts';

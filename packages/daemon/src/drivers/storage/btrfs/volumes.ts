@@ -5,7 +5,7 @@ import { pathExists } from '../../../host/files.ts';
 import { renameExchange } from '../../../host/syscalls.ts';
 import { createSubvolume, limitReferenced, referencedBytes, referencedLimit } from '../../../host/tools/btrfs.ts';
 import { setReadOnly, snapshotTree } from '../../../host/tools/btrfs-tree.ts';
-import { rootIn } from '../common/plain-content.ts';
+import { machineIn, rootIn } from '../common/plain-content.ts';
 import { renameOrConflict } from '../common/publish.ts';
 import { fillEmpty, VolumeFolders } from '../common/volume-folders.ts';
 import { isSnapshot, snapshotPath, snapshotsPath, volumePath } from '../common/volume-names.ts';
@@ -126,7 +126,7 @@ export class BtrfsVolumes implements Volumes, Omit<Roots, 'copy' | 'createFilled
   async prepareRoot(volume: VolumeRef, options: RootOptions): Promise<RootMount> {
     const folder = volumePath(this.#pool.path, volume);
     if (!(await pathExists(folder))) throw errors.notFound('Storage volume not found');
-    if (volume.type === 'virtual-machine') return { path: folder, ids: 'plain' };
+    if (volume.type === 'virtual-machine') return machineIn(folder);
     const path = await rootIn(folder);
     const base = options.idRange?.base ?? 0;
     if ((await stat(folder)).uid !== base) await chown(folder, base, base);
@@ -175,6 +175,7 @@ export class BtrfsVolumes implements Volumes, Omit<Roots, 'copy' | 'createFilled
 
   async mountSnapshot(volume: VolumeRef, snapshot: string): Promise<RootMount> {
     const content = await this.#folders.snapshotContent(volume, snapshot);
+    if (volume.type === 'virtual-machine') return machineIn(content);
     return { path: volume.type === 'container' ? await rootIn(content) : content, ids: 'plain' };
   }
 

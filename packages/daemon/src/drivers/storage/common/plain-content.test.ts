@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { blocksIn, rootIn } from './plain-content.ts';
+import { blocksIn, machineIn, rootIn } from './plain-content.ts';
 import { VolumeFolders } from './volume-folders.ts';
 import { KeyedQueue } from '../../../core/keyed-queue.ts';
 import { FolderRecovery } from './recovery.ts';
@@ -22,6 +22,14 @@ test('a root is a folder, never a link to one', async () => {
   await rm(join(volume, 'rootfs'));
   await mkdir(join(volume, 'rootfs'));
   expect(await rootIn(volume)).toBe(join(volume, 'rootfs'));
+});
+
+test('the disk of a virtual machine is a file, never a link to one', async () => {
+  const volume = join(base, 'machine');
+  await mkdir(volume);
+  expect(await machineIn(volume)).toEqual({ path: volume, ids: 'plain' });
+  await symlink('/dev/null', join(volume, 'root.img'));
+  await expect(machineIn(volume)).rejects.toMatchObject({ code: 'bad-request' });
 });
 
 test('blocks are a file, never a link to one', async () => {

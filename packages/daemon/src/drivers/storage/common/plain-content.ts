@@ -3,6 +3,7 @@ import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errors } from '../../../core/errors.ts';
 import { errnoOf } from '../../../host/syscalls.ts';
+import type { RootMount } from '../contract.ts';
 
 /**
  * Folder of a container's root in its volume. Native streams, and pools of other servers, may have a link in its place,
@@ -24,6 +25,12 @@ export async function blocksIn(volume: string, name: string): Promise<string | u
   if (found === undefined) return undefined;
   if (!found.isFile()) throw errors.badRequest(`The volume holds no blocks: its ${name} is no file`);
   return path;
+}
+
+/** The same for the folder of a virtual machine's disk. */
+export async function machineIn(folder: string): Promise<RootMount> {
+  await blocksIn(folder, 'root.img');
+  return { path: folder, ids: 'plain' };
 }
 
 async function look(path: string): Promise<Stats | undefined> {

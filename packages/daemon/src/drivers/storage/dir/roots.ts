@@ -5,6 +5,7 @@ import { UndoStack } from '../../../core/undo-stack.ts';
 import { copyFile, pathExists } from '../../../host/files.ts';
 import { isMountPoint, unmountAll } from '../../../host/mounts.ts';
 import type { CopyOptions, IdRange, RootMount, RootOptions, Roots, SnapshotRef, VolumeRef } from '../contract.ts';
+import { machineIn } from '../common/plain-content.ts';
 import { isSnapshot, snapshotsPath, volumeKey, volumePath } from '../common/volume-names.ts';
 import { renameOrConflict } from '../common/publish.ts';
 import type { DirContext } from './context.ts';
@@ -101,7 +102,7 @@ export class DirRoots implements Roots {
     return queue.run({ exclusive: [volumeKey(volume)] }, async () => {
       const manifest = index.get(volume);
       if (volume.type === 'virtual-machine') {
-        return { path: headFolder(manifest.head, (id) => layers.files(id)), ids: 'plain' as const };
+        return machineIn(headFolder(manifest.head, (id) => layers.files(id)));
       }
       const folder = volumePath(path, volume);
       const target = join(folder, 'rootfs');

@@ -5,6 +5,7 @@ import { isMountPoint, unmountAll } from '../../../host/mounts.ts';
 import { errnoOf } from '../../../host/syscalls.ts';
 import type { RootMount, RootOptions, Snapshots, VolumeRef } from '../contract.ts';
 import { snapshotPath, snapshotsPath, volumeKey, volumePath } from '../common/volume-names.ts';
+import { machineIn } from '../common/plain-content.ts';
 import type { DirContext } from './context.ts';
 import { freeze } from './freeze.ts';
 import { type Head, headLayer, headOver, type Tree } from './manifest.ts';
@@ -89,7 +90,7 @@ export class DirRootSnapshots implements Snapshots {
       const { index, layers, mounts, path } = this.#dir;
       const tree = snapshotOf(index.get(volume), snapshot);
       if (volume.type === 'virtual-machine' && tree.kind === 'plain') {
-        return { path: layers.files(tree.tree), ids: 'plain' as const };
+        return machineIn(layers.files(tree.tree));
       }
       const target = snapshotPath(path, volume, snapshot);
       await unmountAll(target);
