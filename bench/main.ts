@@ -1,6 +1,7 @@
 import { markdown, met, type Row } from './report.ts';
 import { api, execs, fullMemory, launches, manyLaunches, memory, responsiveness, writes } from './sections.ts';
 import type { Run } from './measure.ts';
+import { migration } from './migration.ts';
 import { storage } from './storage.ts';
 import { startServers } from './servers.ts';
 
@@ -14,6 +15,7 @@ const SECTIONS = {
   api,
   full: fullMemory,
   storage,
+  migration,
 };
 
 /**

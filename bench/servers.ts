@@ -80,10 +80,14 @@ async function importImage(socket: string): Promise<string> {
   return done.body.metadata.metadata.fingerprint;
 }
 
-async function setUp(bare: Omit<BenchServer, 'fingerprint' | 'bridge'>, net: TestSubnet): Promise<BenchServer> {
-  const server = { ...bare, fingerprint: '', bridge: net.bridge };
+async function makePools(server: BenchServer): Promise<void> {
   await act(server, 'POST', '/1.0/storage-pools', { name: 'dir', driver: 'dir', config: {} });
   await act(server, 'POST', '/1.0/storage-pools', { name: 'bt', driver: 'btrfs', config: { size: '20GiB' } });
+}
+
+async function setUp(bare: Omit<BenchServer, 'fingerprint' | 'bridge'>, net: TestSubnet): Promise<BenchServer> {
+  const server = { ...bare, fingerprint: '', bridge: net.bridge };
+  await makePools(server);
   await act(server, 'POST', '/1.0/networks', {
     name: net.bridge,
     config: { 'ipv4.address': net.address, 'ipv4.nat': 'true', 'ipv6.address': 'none' },
@@ -117,6 +121,19 @@ export async function startServers(stack: AsyncDisposableStack): Promise<BenchSe
   const pid = body.metadata.environment.server_pid;
   servers.push(await setUp({ name: 'LXD 5.0.2', dir: lxd.dir, socket: lxd.socket, pid }, stack.use(subnets.take())));
   return servers;
+}
+
+/** A second one of each, with pools only: where instances are copied to. */
+export async function startTargets(stack: AsyncDisposableStack): Promise<BenchServer[]> {
+  const keelson = stack.use(await startDaemon({ bundle: true }));
+  const lxd = stack.use(await startLxd());
+  const bare = { fingerprint: '', bridge: '', pid: 0 };
+  const targets = [
+    { ...bare, name: 'Keelson', dir: keelson.stateDir, socket: keelson.socket },
+    { ...bare, name: 'LXD 5.0.2', dir: lxd.dir, socket: lxd.socket },
+  ];
+  for (const target of targets) await makePools(target);
+  return targets;
 }
 
 async function measureLoop(pid: number, file: string, work: () => Promise<void>): Promise<number> {

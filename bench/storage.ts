@@ -15,7 +15,8 @@ const disk = (pool: string): object => ({ root: { type: 'disk', path: '/', pool 
 /** Fills a guest with copies of its own programs: files as real ones, in number and size. */
 const FILL = `i=0; while [ "$(du -smx / | cut -f1)" -lt ${MEGABYTES} ]; do i=$((i+1)); mkdir /opt/$i; cp -a /usr /opt/$i; done; sync`;
 
-async function filled(server: BenchServer, name: string, pool: string): Promise<void> {
+/** An instance of one gigabyte, stopped. */
+export async function filled(server: BenchServer, name: string, pool: string): Promise<void> {
   await act(server, 'POST', '/1.0/instances', container(server, name, pool));
   await act(server, 'PUT', `/1.0/instances/${name}/state`, start);
   await command('lxc', ['exec', name, '--', 'sh', '-c', FILL], { env: { LXD_DIR: server.dir }, timeoutMs: 300_000 });

@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Instance } from '@keelson/api';
 import {
   command,
   type CommandResult,
+  freePort,
   startDaemon,
   startLxd,
   type TestDaemon,
@@ -15,7 +15,13 @@ import {
 } from '@keelson/testkit';
 import { type Manifest, manifestOf } from './manifest.ts';
 
-export type PoolDriver = 'dir' | 'btrfs';
+export type PoolDriver = 'dir' | 'btrfs' | 'ceph';
+
+const POOL_CONFIG: Readonly<Record<PoolDriver, readonly string[]>> = {
+  dir: [],
+  btrfs: ['size=400MiB'],
+  ceph: ['ceph.osd.pg_num=4', 'volume.size=256MiB'],
+};
 
 /** A server of the world: ours or LXD's. */
 export interface Side {
@@ -32,8 +38,12 @@ export class MigrationWorld implements AsyncDisposable {
   readonly sides = new Map<string, Side>();
 
   /** A daemon of ours with a pool `p` of each driver: `p-dir`, `p-btrfs`. */
-  async keelson(name: string, drivers: readonly PoolDriver[] = ['dir']): Promise<Side> {
-    const daemon = this.#stack.use(await startDaemon());
+  async keelson(
+    name: string,
+    drivers: readonly PoolDriver[] = ['dir'],
+    options: { readonly env?: Readonly<Record<string, string>> } = {},
+  ): Promise<Side> {
+    const daemon = this.#stack.use(await startDaemon(options));
     const side: Side = {
       name,
       dir: daemon.stateDir,
@@ -60,8 +70,7 @@ export class MigrationWorld implements AsyncDisposable {
     this.sides.set(side.name, side);
     await this.ok('remote', 'add', side.name, `https://${where}`, '--accept-certificate', '--password', 'sesame');
     for (const driver of drivers) {
-      const size = driver === 'btrfs' ? ['size=400MiB'] : [];
-      await this.ok('storage', 'create', `${side.name}:p-${driver}`, driver, ...size);
+      await this.ok('storage', 'create', `${side.name}:p-${driver}`, driver, ...POOL_CONFIG[driver]);
     }
     await this.ok(
       'profile',
@@ -127,13 +136,4 @@ export class MigrationWorld implements AsyncDisposable {
     await this.#stack.disposeAsync();
     rmSync(this.folder, { recursive: true, force: true });
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
 }

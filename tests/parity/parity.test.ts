@@ -1,12 +1,12 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import {
   type Answer,
   command,
+  freePort,
   startDaemon,
   startLxd,
   subnets,
@@ -77,13 +77,8 @@ async function begin(server: Server, one: Case, { body }: Answer, names: Names):
 
 /** Where the server may listen, and its certificate. */
 async function endpoint(server: Server): Promise<Pick<Names, 'https' | 'certificate'>> {
-  const socket = createServer();
-  await new Promise<void>((resolve) => socket.listen(0, '127.0.0.1', resolve));
-  const address = socket.address();
-  await new Promise((resolve) => socket.close(resolve));
-  const port = typeof address === 'object' ? address?.port : undefined;
   const { body } = await server.request<{ environment: { certificate: string } }>('GET', '/1.0');
-  return { https: `https://127.0.0.1:${port}`, certificate: body.metadata.environment.certificate };
+  return { https: `https://127.0.0.1:${await freePort()}`, certificate: body.metadata.environment.certificate };
 }
 
 /** How far an operation came is news, not structure: each server tells its own steps. */

@@ -2,6 +2,7 @@ export * from './ceph-cluster.ts';
 export * from './client-certificate.ts';
 export * from './command.ts';
 export * from './debian-image.ts';
+export * from './free-port.ts';
 export * from './https-request.ts';
 export * from './in-process.ts';
 export { probeIncus } from './incus-tree.ts';
