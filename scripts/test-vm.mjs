@@ -1,19 +1,35 @@
-// npm run test:vm -- lvm|quota|zfs [kind …] [test file …] [vitest option …]: suites of drivers that this kernel lacks, in
+// npm run test:vm -- lvm|quota|zfs|cgroup2 [kind …] [test file …] [vitest option …]: suites of drivers that this kernel lacks, in
 // a machine of their own; with test files, these instead of the suite's.
 import { spawn } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, mkdtemp, open, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
 import { installMissing } from './lib/packages.mjs';
 import { capture, must, ROOT } from './lib/process.mjs';
 import { exitCodeIn, guestScript, makeInitrd, readArguments } from './lib/vm.mjs';
 import { debianZfs } from './lib/vm-zfs.mjs';
 
-const PACKAGES = ['qemu-system-x86', 'busybox-static', 'lvm2', 'thin-provisioning-tools', 'xfsprogs', 'btrfs-progs'];
+const PACKAGES = [
+  'qemu-system-x86',
+  'busybox-static',
+  'lvm2',
+  'thin-provisioning-tools',
+  'xfsprogs',
+  'btrfs-progs',
+  'apparmor',
+];
 const SUITES = {
   lvm: ['tests/storage/conformance-lvm.test.ts', 'tests/storage/lvm-pool.test.ts'],
   quota: ['tests/storage/dir-quota.test.ts'],
-  zfs: ['tests/storage/conformance-zfs.test.ts'],
+  zfs: ['conformance-zfs', 'zfs-pool', 'zfs-daemon'].map((name) => `tests/storage/${name}.test.ts`),
+  // Containers where version 2 alone drives the cgroups and AppArmor is on, as on most hosts.
+  cgroup2: [
+    'tests/instances/instances.test.ts',
+    'tests/instances/lxc-driver-life.test.ts',
+    'tests/storage/limits.test.ts',
+  ],
 };
+const DISK = 12 * 1024 ** 3;
 /** The machine is emulated: what takes a second on the host takes ten there. */
 const PATIENCE = ['--testTimeout=600000', '--hookTimeout=600000'];
 
@@ -42,17 +58,31 @@ const vitest = [
   ...options,
 ];
 try {
-  const script = guestScript(ROOT, vitest, { env: { ...env, PATH: guestPath() }, frozen: await freeze(scratch) });
-  process.exitCode = await boot(await makeInitrd({ kernel, version, folder: scratch, script, extra: zfs }));
+  const frozen = await freeze(scratch);
+  const script = guestScript(ROOT, vitest, { env: { ...env, PATH: guestPath() }, frozen });
+  const initrd = await makeInitrd({ kernel, version, folder: scratch, script, extra: zfs });
+  process.exitCode = await boot(initrd, await emptyDisk(scratch));
 } finally {
   await rm(scratch, { recursive: true, force: true });
 }
 
-/** Copies of the folders that are worked on: the machine runs long, and would see every change. */
+/** Copies of the folders that are worked on: the machine runs long, and would see every change. And of images of tests. */
 async function freeze(scratch) {
-  const frozen = ['packages', 'tests'].map((name) => ({ from: join(scratch, name), to: join(ROOT, name) }));
+  const images = join(tmpdir(), 'keelson-test-images');
+  const known = await readdir(images).catch(() => []);
+  const wanted = known.filter((name) => /^(?:tiny|podman)-\d+$/u.test(name)).map((name) => join(images, name));
+  const folders = [join(ROOT, 'packages'), join(ROOT, 'tests'), ...wanted];
+  const frozen = folders.map((to) => ({ from: join(scratch, basename(to)), to }));
   for (const { from, to } of frozen) await must(['cp', '-a', '--reflink=auto', to, from]);
   return frozen;
+}
+
+/** A disk for what the machine keeps in /tmp: with it there is a real block device, and a file system that maps ids. */
+async function emptyDisk(scratch) {
+  const path = join(scratch, 'disk.img');
+  await using file = await open(path, 'wx');
+  await file.truncate(DISK);
+  return path;
 }
 
 /** Debian's own kernel, unpacked and not installed. */
@@ -89,13 +119,14 @@ function guestPath() {
 }
 
 /** Runs the machine, its output passed through. */
-function boot(initrd) {
+function boot(initrd, disk) {
   const args = [
     ...['-accel', 'tcg,thread=multi,tb-size=512', '-cpu', 'max', '-smp', '2', '-m', '4096'],
     ...['-nodefaults', '-nographic', '-no-reboot', '-serial', 'stdio'],
     ...['-kernel', join(kernel, `boot/vmlinuz-${version}`), '-initrd', initrd],
     ...['-append', 'console=ttyS0 panic=-1 quiet mitigations=off'],
     ...['-virtfs', 'local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap'],
+    ...['-drive', `file=${disk},if=virtio,format=raw,cache=unsafe,discard=unmap`],
   ];
   return new Promise((resolve) => {
     const machine = spawn('qemu-system-x86_64', args, { stdio: ['ignore', 'pipe', 'inherit'] });

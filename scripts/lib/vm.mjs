@@ -8,6 +8,7 @@ const MODULES = [
   'xxhash_generic',
   'blake2b_generic',
   'virtio_pci',
+  'virtio_blk',
   '9pnet_virtio',
   '9p',
   'overlay',
@@ -122,8 +123,12 @@ export function guestScript(folder, argv, { env, frozen = [] }) {
   return [
     'echo 1 > /proc/sys/kernel/printk',
     'ip link set lo up',
+    'mount -t securityfs securityfs /sys/kernel/security',
+    'mkfs.ext4 -q -E lazy_itable_init=1,lazy_journal_init=1 /dev/vda && mount /dev/vda /tmp && chmod 1777 /tmp',
+    // As on a host with systemd, nothing runs in the root of the hierarchy.
+    'mkdir /sys/fs/cgroup/tests.slice && echo $$ > /sys/fs/cgroup/tests.slice/cgroup.procs',
     `printf 'activation {\\n udev_sync=0\\n udev_rules=0\\n monitoring=0\\n}\\n' > /etc/lvm/lvmlocal.conf`,
-    ...frozen.map(({ from, to }) => `mount --bind ${quote(from)} ${quote(to)}`),
+    ...frozen.map(({ from, to }) => `mkdir -p ${quote(to)}; mount --bind ${quote(from)} ${quote(to)}`),
     `cd ${quote(folder)}`,
     `env ${settings.map(([name, value]) => `${name}=${quote(value)}`).join(' ')} ${argv.map(quote).join(' ')} < /dev/null 2>&1 | cat`,
     `echo ${EXIT} \${PIPESTATUS[0]}`,

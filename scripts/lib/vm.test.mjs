@@ -25,7 +25,7 @@ it('writes scripts that keep words together', () => {
     env: { KEY: 'x y' },
     frozen: [{ from: '/a copy', to: '/it' }],
   });
-  expect(script).toContain(`mount --bind '/a copy' '/it'\ncd `);
+  expect(script).toContain(`mkdir -p '/it'; mount --bind '/a copy' '/it'\ncd `);
   expect(script).toContain(`cd '/it'\\''s here'`);
   expect(script).toContain(`KEY='x y' 'vitest' 'a b' < /dev/null 2>&1 | cat`);
 });
