@@ -23,6 +23,7 @@ it('gives copies an identity of their own where the kernel asks for it', () => {
 
 it('adds what a mount needs to the options asked for', () => {
   expect(mountOptions('ext4', 'discard,noatime')).toEqual(['errors=remount-ro', 'discard', 'noatime']);
+  expect(mountOptions('xfs', 'noatime, ,discard ')).toEqual(['noatime', 'discard', 'nouuid']);
   expect(mountOptions('xfs', '', true)).toEqual(['nouuid', 'ro']);
   expect(['ext4', 'xfs', 'btrfs', 'ntfs'].map(isBlockFileSystem)).toEqual([true, true, true, false]);
 });

@@ -48,7 +48,10 @@ export function identityCommand(device: string, type: BlockFileSystem): readonly
  * panic when it is broken.
  */
 export function mountOptions(type: BlockFileSystem, options: string, readOnly = false): string[] {
-  const asked = options.split(',').filter((option) => option !== '');
+  const asked = options
+    .split(',')
+    .map((option) => option.trim())
+    .filter((option) => option !== '');
   const first = type === 'ext4' ? ['errors=remount-ro'] : [];
   return [...first, ...asked, ...(type === 'xfs' ? ['nouuid'] : []), ...(readOnly ? ['ro'] : [])];
 }
