@@ -7,12 +7,13 @@ import type { RecordList } from '../../core/record-list.ts';
 import { UndoStack } from '../../core/undo-stack.ts';
 import type { Entry } from '../../state/collection.ts';
 import type { InstanceBackupRecord, InstanceRecord } from '../../state/records/instance.ts';
+import type { Intent } from '../intents/contract.ts';
 import type { OperationContext, StartedOperation } from '../operations/contract.ts';
 import { projectUrl } from '../projects/scope.ts';
 import { BackupContents } from './backup-content.ts';
 import type { ChangeRequest } from './changer.ts';
 import { type InstanceContext, idOf, NO_EXPIRY } from './context.ts';
-import { INTENTS } from './intents.ts';
+import { type BackupRenameIntent, INTENTS } from './intents.ts';
 import { nextSnapshotName } from './plan/snapshot-names.ts';
 import { renderBackup } from './render.ts';
 
@@ -31,6 +32,8 @@ export class InstanceBackups {
       if (collections.backups.get(backupId(intent.data)) === undefined) await archives.remove(this.#path(intent.data));
       await intents.end(intent);
     });
+    intents.handle<InstanceBackupRecord>(INTENTS.backupDelete, (intent) => this.#finishRemove(intent));
+    intents.handle<BackupRenameIntent>(INTENTS.backupRename, (intent) => this.#undoRename(intent));
   }
 
   list(project: string, name: string): RecordList {
@@ -160,18 +163,39 @@ export class InstanceBackups {
       run: async () => {
         if (backups.get(`${id}/${newName}`) !== undefined)
           throw errors.badRequest(`Backup "${name}/${newName}" already exists`);
-        const renamed = { ...found, name: newName };
-        await this.#context.deps.archives.move(this.#path(found), this.#path(renamed));
-        await this.#context.deps.ledger.transact(
-          [],
-          [backups.remove(`${id}/${backup}`), backups.put(`${id}/${newName}`, renamed)],
-        );
+        await this.#rename(found, { ...found, name: newName });
         this.#context.lifecycle('instance-backup-renamed', { project, name }, request, {
           below: `/backups/${newName}`,
           context: { old_name: backup },
         });
       },
     });
+  }
+
+  async #rename(from: InstanceBackupRecord, to: InstanceBackupRecord): Promise<void> {
+    const { archives, collections, intents } = this.#context.deps;
+    const intent = await intents.begin<BackupRenameIntent>(INTENTS.backupRename, { from, to });
+    try {
+      await archives.move(this.#path(from), this.#path(to));
+      await intents.end(intent, [
+        collections.backups.remove(backupId(from)),
+        collections.backups.put(backupId(to), to),
+      ]);
+    } catch (error) {
+      await this.#undoRename(intent);
+      throw error;
+    }
+  }
+
+  async #undoRename(intent: Intent<BackupRenameIntent>): Promise<void> {
+    const { archives, intents } = this.#context.deps;
+    const { from, to } = intent.data;
+    const moved = await archives.size(this.#path(to)).then(
+      () => true,
+      () => false,
+    );
+    if (moved) await archives.move(this.#path(to), this.#path(from));
+    await intents.end(intent);
   }
 
   delete(project: string, name: string, backup: string, request: ChangeRequest = {}): StartedOperation {
@@ -186,13 +210,23 @@ export class InstanceBackups {
     });
   }
 
+  /** Unless it is gone or has another name by now. */
+  async removeExpired(backup: InstanceBackupRecord): Promise<void> {
+    if (this.#context.deps.collections.backups.get(backupId(backup))?.value === backup) await this.remove(backup);
+  }
+
   async remove(backup: InstanceBackupRecord, request: ChangeRequest = {}): Promise<void> {
     const { project, instance: name } = backup;
-    await this.#context.deps.collections.backups.delete(`${idOf(project, name)}/${backup.name}`);
-    await this.#context.deps.archives.remove(this.#path(backup));
+    await this.#finishRemove(await this.#context.deps.intents.begin(INTENTS.backupDelete, backup));
     this.#context.lifecycle('instance-backup-deleted', { project, name }, request, {
       below: `/backups/${backup.name}`,
     });
+  }
+
+  async #finishRemove(intent: Intent<InstanceBackupRecord>): Promise<void> {
+    const { archives, collections, intents } = this.#context.deps;
+    await archives.remove(this.#path(intent.data));
+    await intents.end(intent, [collections.backups.remove(backupId(intent.data))]);
   }
 
   #path({ project, instance, name }: InstanceBackupRecord): string {

@@ -1,3 +1,4 @@
+import type { InstanceBackupRecord } from '../../state/records/instance.ts';
 import type { Write } from '../../state/store.ts';
 import type { RootVolume } from './ports.ts';
 
@@ -57,8 +58,16 @@ export interface RefreshIntent {
   readonly swapped: boolean;
 }
 
+/** A backup whose file and record change their name, or neither. */
+export interface BackupRenameIntent {
+  readonly from: InstanceBackupRecord;
+  readonly to: InstanceBackupRecord;
+}
+
 export const INTENTS = {
   backupCreate: 'instance-backup-create',
+  backupDelete: 'instance-backup-delete',
+  backupRename: 'instance-backup-rename',
   create: 'instance-create',
   delete: 'instance-delete',
   start: 'instance-start',

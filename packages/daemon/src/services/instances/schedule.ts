@@ -130,8 +130,10 @@ export class InstanceSchedule {
     }
     for (const { value } of collections.backups.list()) {
       if (!this.#isExpired(value.expiresAt)) continue;
-      await this.#backups
-        .remove(value)
+      await operations
+        .exclusive([this.#context.lock({ project: value.project, name: value.instance })], async () => {
+          await this.#backups.removeExpired(value);
+        })
         .catch((error: unknown) => log.warn('An expired backup was not deleted', { backup: value.name, error }));
     }
   }

@@ -11,11 +11,12 @@ import type {
   StorageVolumeSnapshotRecord,
 } from '../../state/records/storage.ts';
 import { nextSnapshotName } from '../instances/plan/snapshot-names.ts';
+import type { Intent } from '../intents/contract.ts';
 import type { OperationContext, OperationSpec, StartedOperation } from '../operations/contract.ts';
 import type { VolumeArchivePart, VolumeBackupFiles } from './backup-files.ts';
 import type { ChangeOptions, StorageVolumeBackups, VolumeAddress } from './contract.ts';
 import type { VolumeContext } from './volume-context.ts';
-import { NATIVE_HEADER, sendNative } from './native-backup.ts';
+import { hasNativeBackups, NATIVE_HEADER, sendNative } from './native-backup.ts';
 import { renderIndex, volumeMember } from './volume-index.ts';
 import { checkName, type VolumeId, volumeId, volumeUrl } from './volume-names.ts';
 
@@ -47,6 +48,9 @@ export class VolumeBackupService implements StorageVolumeBackups {
     context.deps.intents.handle<StorageVolumeBackupRecord>('storage-volume-backup-create', async ({ data }) => {
       if (context.deps.backups.get(idOf(data)) === undefined) await files.remove(data);
     });
+    context.deps.intents.handle<StorageVolumeBackupRecord>('storage-volume-backup-delete', (intent) =>
+      this.#finishRemove(intent),
+    );
     context.deps.intents.handle<RenameIntent>('storage-volume-backup-rename', async ({ data }) =>
       this.#undoRename(data),
     );
@@ -99,7 +103,7 @@ export class VolumeBackupService implements StorageVolumeBackups {
       async (operation) => {
         const { pool } = await this.#context.open(volume);
         // As with LXD, a pool without a format of its own makes a backup of files.
-        const made = { ...record, optimizedStorage: record.optimizedStorage && pool.transfer !== undefined };
+        const made = { ...record, optimizedStorage: record.optimizedStorage && hasNativeBackups(pool) };
         await this.#make(volume, made, operation);
         this.#announce('created', made, options);
       },
@@ -137,9 +141,14 @@ export class VolumeBackupService implements StorageVolumeBackups {
 
   /** The caller holds the volume's lock. */
   async remove(record: StorageVolumeBackupRecord, options: ChangeOptions = {}): Promise<void> {
-    await this.#context.deps.backups.delete(idOf(record));
-    await this.#files.remove(record);
+    const { intents } = this.#context.deps;
+    await this.#finishRemove(await intents.begin('storage-volume-backup-delete', record));
     this.#announce('deleted', record, options);
+  }
+
+  async #finishRemove(intent: Intent<StorageVolumeBackupRecord>): Promise<void> {
+    await this.#files.remove(intent.data);
+    await this.#context.deps.intents.end(intent, [this.#context.deps.backups.remove(idOf(intent.data))]);
   }
 
   async export(
