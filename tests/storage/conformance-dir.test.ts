@@ -10,4 +10,5 @@ describeStorageDriver('dir', {
     path: join(folder, 'storage-pools/p'),
     loopFile: join(folder, 'disks/p.img'),
   }),
+  layout: 'own',
 });

@@ -9,13 +9,13 @@ export const lvmHere = { ok: probed.supported, reason: probed.reason ?? '' } as 
 
 const quiet = { env: { LVM_SUPPRESS_FD_WARNINGS: '1' } };
 
-/** Logical volumes of a group by name, without the thin pool. */
+/** Logical volumes of a group by name, without the thin pool and the pool's notes. */
 export async function logicalVolumes(group: string): Promise<string[]> {
   const { stdout } = await command('lvs', ['--noheadings', '-o', 'lv_name', group], quiet);
   return stdout
     .split('\n')
     .map((line) => line.trim())
-    .filter((line) => line !== '' && line !== 'LXDThinPool')
+    .filter((line) => !['', 'LXDThinPool', 'keelson_notes'].includes(line))
     .toSorted();
 }
 

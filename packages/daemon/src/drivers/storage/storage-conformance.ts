@@ -2,6 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ConformanceTarget, ConformanceWorld, container, image, mountsBelow } from './conformance/fixtures.ts';
+import { describeRecovery } from './conformance/recovery.ts';
 import { describeRootSnapshots } from './conformance/root-snapshots.ts';
 import { describeRoots } from './conformance/roots.ts';
 import { describeVolumes } from './conformance/volumes.ts';
@@ -27,6 +28,7 @@ export function describeStorageDriver(name: string, target: ConformanceTarget): 
     describeRoots(world);
     describeRootSnapshots(world);
     describeVolumes(world);
+    describeRecovery(world);
 
     it('leaves no mount and no scratch', async () => {
       await world.pool.volumes.delete(container('c1'));

@@ -32,6 +32,8 @@ export interface VolumeRecoveryOptions {
 const BESIDE = ['backup.yaml', 'metadata.yaml'];
 const TEMPLATES = 'templates';
 const MANY = 200;
+/** Letters of a note that is still read. */
+const LIMIT = 4 * 1024 ** 2;
 
 /**
  * Recovery of pools whose volumes are mounted on demand. What describes a volume is kept in the pool's notes; that of an
@@ -87,7 +89,7 @@ export class VolumeRecovery implements PoolRecovery {
   /** The pool may come from another machine: a note is what anybody wrote. */
   async #note(volume: VolumeRef | undefined): Promise<ReadonlyMap<string, string> | undefined> {
     const text = await this.#options.notes.get(keyOf(volume));
-    if (text === undefined) return undefined;
+    if (text === undefined || text.length > LIMIT) return undefined;
     try {
       const found: unknown = JSON.parse(text);
       if (typeof found !== 'object' || found === null || Array.isArray(found)) return undefined;
