@@ -44,9 +44,9 @@ async function askForPools(known: readonly RecoverPoolPost[]): Promise<RecoverPo
   while (await confirmed('Is there another storage pool to recover?', false)) {
     const name = await question('Name of the storage pool', '');
     if (name === '') continue;
-    const driver = await question('Its driver (dir, btrfs, …)', 'dir');
+    const driver = await question('Its driver (dir, btrfs, zfs, lvm, ceph, cephfs)', 'dir');
     const source = await question(
-      'Its source (folder, loop file or block device; none: where this server would make it)',
+      'Its source (folder, loop file, block device, volume group, dataset, OSD pool; none: where this server would make it)',
       '',
     );
     const config: Record<string, string> = source === '' ? {} : { source };
@@ -141,7 +141,11 @@ export const recoverCommand: Command = defineCommand({
   options: [
     { name: 'pool', value: 'name', summary: 'look at this pool too; asks nothing about pools' },
     { name: 'driver', value: 'name', summary: 'driver of a pool the server does not know' },
-    { name: 'source', value: 'path', summary: 'folder, loop file or device of such a pool' },
+    {
+      name: 'source',
+      value: 'path',
+      summary: 'folder, loop file, device, volume group, dataset or OSD pool of such a pool',
+    },
     { name: 'config', value: 'key=value', summary: 'further setting of such a pool', many: true },
     { name: 'yes', short: 'y', summary: 'recover what is found, without asking' },
   ],
@@ -149,6 +153,7 @@ export const recoverCommand: Command = defineCommand({
     'keelson admin recover',
     'keelson admin recover --pool default --driver dir --yes',
     'keelson admin recover --pool old --driver btrfs --source /mnt/old.img --yes --format json',
+    'keelson admin recover --pool far --driver ceph --source lxd --config ceph.user.name=lxd --yes',
   ],
   run: recover,
 });

@@ -1,5 +1,6 @@
 import { lstat, mkdir, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { KeyedQueue } from '../../../core/keyed-queue.ts';
 import { mirrorTree } from '../../../host/files.ts';
 import { UserNamespaces } from '../../../host/idmap.ts';
 import { cloneMount, unmountAll } from '../../../host/mounts.ts';
@@ -32,14 +33,26 @@ const UNDER_WAY = 'adopting';
  */
 export class RebuiltRoots {
   readonly #options: RebuiltRootsOptions;
+  readonly #queue = new KeyedQueue();
 
   constructor(options: RebuiltRootsOptions) {
     this.#options = options;
   }
 
-  async adopt(volume: VolumeRef, { idRange, snapshots }: AdoptOptions): Promise<void> {
+  async adopt(volume: VolumeRef, options: AdoptOptions): Promise<void> {
     if (volume.type !== 'container') return;
-    await this.finish();
+    await this.#alone(async () => {
+      await this.#finish();
+      await this.#adopt(volume, options);
+    });
+  }
+
+  /** Lets a complete new volume take its place, where a crash came between. */
+  finish(): Promise<void> {
+    return this.#alone(() => this.#finish());
+  }
+
+  async #adopt(volume: VolumeRef, { idRange, snapshots }: AdoptOptions): Promise<void> {
     const { pool, notes, snapshotsOf } = this.#options;
     const states: State[] = (await snapshotsOf(volume)).map((name) => ({ name, range: snapshots.get(name) }));
     states.push({ name: undefined, range: idRange });
@@ -51,8 +64,7 @@ export class RebuiltRoots {
     await notes.drop(UNDER_WAY);
   }
 
-  /** Lets a complete new volume take its place, where a crash came between. */
-  async finish(): Promise<void> {
+  async #finish(): Promise<void> {
     const { pool, notes } = this.#options;
     const text = await notes.get(UNDER_WAY);
     if (text === undefined) return;
@@ -111,6 +123,11 @@ export class RebuiltRoots {
       await unmountAll(view);
       await rmdir(view);
     }
+  }
+
+  /** There is one new volume at a time. */
+  #alone(work: () => Promise<void>): Promise<void> {
+    return this.#queue.run({ exclusive: [UNDER_WAY] }, work);
   }
 
   /** Calls `use` with the root folder of the volume or its snapshot. */

@@ -1,6 +1,8 @@
 import { removeTree } from '../../../host/files.ts';
+import { isKeelsonError } from '../../../core/errors.ts';
 import { KeyedQueue } from '../../../core/keyed-queue.ts';
 import { isMountPoint } from '../../../host/mounts.ts';
+import { CommandError } from '../../../host/run.ts';
 import { join } from 'node:path';
 import type { VolumeRef, Volumes } from '../contract.ts';
 import { readSmallFile, writeSmallFiles } from './small-files.ts';
@@ -68,7 +70,10 @@ export class VolumeNotes implements NotePlace {
 
   get(key: string): Promise<string | undefined> {
     return this.#alone(async () => {
-      const folder = await this.#folder();
+      const folder = await this.#folder().catch((error: unknown) => {
+        if (error instanceof CommandError || isKeelsonError(error, 'internal')) return undefined; // no file system
+        throw error;
+      });
       return folder === undefined ? undefined : readSmallFile(folder, fileOf(key));
     });
   }
