@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ReturnFilter } from './pty.ts';
 
 function filtered(chunks: readonly string[]): string {
@@ -20,5 +20,43 @@ describe('ReturnFilter', () => {
 
   it('sees a pair that two reads split', () => {
     expect(filtered(['a\r', '\nb\r\r', '\nc'])).toBe('a\nb\r\nc');
+  });
+
+  describe('in time', () => {
+    beforeEach(() => void vi.useFakeTimers());
+    afterEach(() => void vi.useRealTimers());
+    let seen = '';
+    const start = (): ReturnFilter => {
+      seen = '';
+      return new ReturnFilter((data) => void (seen += data.toString()));
+    };
+
+    it('gives out a return that nothing follows', () => {
+      start().add(Buffer.from('50%\r'));
+      expect(seen).toBe('50%');
+      vi.advanceTimersByTime(50);
+      expect(seen).toBe('50%\r');
+    });
+
+    it('does not take the newline of a slow terminal for another', () => {
+      const filter = start();
+      filter.add(Buffer.from('a\r\r'));
+      vi.advanceTimersByTime(900);
+      filter.add(Buffer.from('\nb\r'));
+      vi.advanceTimersByTime(60);
+      filter.add(Buffer.from('\r\nc'));
+      expect(seen).toBe('a\r\nb\r\nc');
+    });
+
+    it('holds it back while nothing is read', () => {
+      const filter = start();
+      filter.add(Buffer.from('a\r'));
+      filter.stay();
+      vi.advanceTimersByTime(60_000);
+      filter.wait();
+      vi.advanceTimersByTime(40);
+      filter.add(Buffer.from('\nb'));
+      expect(seen).toBe('a\nb');
+    });
   });
 });

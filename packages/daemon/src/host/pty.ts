@@ -72,7 +72,11 @@ const READ_AHEAD = 64 * 1024;
 function terminalStream(master: ReadStream, write: Write, proxied: boolean): Duplex {
   const stream = new Duplex({
     readableHighWaterMark: READ_AHEAD,
-    read: () => void master.resume(),
+    read: () => {
+      master.resume();
+      returns.wait();
+      second.wait();
+    },
     write: (chunk: Buffer, _encoding, done) => write(chunk, () => done()), // nobody reads what comes after its end
     destroy: (error, done) => {
       master.destroy();
@@ -80,7 +84,11 @@ function terminalStream(master: ReadStream, write: Write, proxied: boolean): Dup
     },
   });
   const push = (data: Buffer): void => {
-    if (!stream.push(data)) master.pause();
+    if (stream.push(data)) return;
+    master.pause();
+    // The newline that a return waits for is not read either.
+    returns.stay();
+    second.stay();
   };
   const second = new ReturnFilter(push);
   const returns = new ReturnFilter(proxied ? (data) => second.add(data) : push);
@@ -135,16 +143,24 @@ function writeSome(fd: number, data: Buffer): number {
 
 const RETURN = 0x0d;
 const NEWLINE = 0x0a;
-/** How long a carriage return at the end of a read may wait for its newline. */
-const HOLD_MS = 10;
+/** How long a carriage return at the end of a read waits for its newline, in milliseconds. */
+const HOLD_MS = 50;
+/** And one that follows another: such are those that are taken back, and hardly any other. */
+const SECOND_HOLD_MS = 1000;
 
 /**
  * Takes back what a second terminal does to the output of the first: lxc-attach turns "newline becomes return and
- * newline" on for the outer terminal before it starts the command, although the guest's own does it already.
+ * newline" on for the outer terminal before it starts the command, although the guest's own does it already. A read
+ * may end between the two.
  */
 export class ReturnFilter {
   readonly #emit: (data: Buffer) => void;
+  /** A carriage return that may be one to take back. */
   #held = false;
+  /** It follows another. */
+  #second = false;
+  #last: number | undefined;
+  #stays = false;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(emit: (data: Buffer) => void) {
@@ -153,9 +169,25 @@ export class ReturnFilter {
 
   add(data: Buffer): void {
     clearTimeout(this.#timer);
-    const output = this.#strip(this.#held ? Buffer.concat([Buffer.of(RETURN), data]) : data);
+    const all = this.#held ? Buffer.concat([Buffer.of(RETURN), data]) : data;
+    const output = this.#strip(all);
+    this.#second = (all.length > 1 ? all.at(-2) : this.#last) === RETURN;
+    this.#last = all.at(-1);
     if (output.length > 0) this.#emit(output);
-    if (this.#held) this.#timer = setTimeout(() => this.flush(), HOLD_MS);
+    this.#arm();
+  }
+
+  /** Nothing is read until `wait`: what is held back stays so. */
+  stay(): void {
+    this.#stays = true;
+    clearTimeout(this.#timer);
+  }
+
+  /** What is held back waits for what is read now. */
+  wait(): void {
+    if (!this.#stays) return;
+    this.#stays = false;
+    this.#arm();
   }
 
   /** Gives out what is held back. */
@@ -163,6 +195,11 @@ export class ReturnFilter {
     clearTimeout(this.#timer);
     if (this.#held) this.#emit(Buffer.of(RETURN));
     this.#held = false;
+  }
+
+  #arm(): void {
+    if (!this.#held || this.#stays) return;
+    this.#timer = setTimeout(() => this.flush(), this.#second ? SECOND_HOLD_MS : HOLD_MS);
   }
 
   #strip(data: Buffer): Buffer {
