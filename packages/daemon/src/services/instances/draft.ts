@@ -76,11 +76,12 @@ export function draftInstance(context: InstanceContext, request: DraftRequest): 
   const range = context.idRange(draft, effective.config);
   const volatile = {
     ...(request.template === undefined ? {} : { 'volatile.apply_template': request.template }),
-    'volatile.cloud-init.instance-id': deps.entropy.uuid(),
+    // An instance that moves here stays the one it was.
+    'volatile.cloud-init.instance-id': config['volatile.cloud-init.instance-id'] ?? deps.entropy.uuid(),
     'volatile.idmap.base': context.idMapKeys(effective.config, range),
     'volatile.idmap.next': idMapText(range),
     'volatile.last_state.idmap': config['volatile.last_state.idmap'] ?? '[]',
-    'volatile.uuid': deps.entropy.uuid(),
+    'volatile.uuid': config['volatile.uuid'] ?? deps.entropy.uuid(),
   };
   return {
     record: { ...draft, config: settleNics({ ...config, ...volatile }, {}, effective.devices, deps.entropy) },
