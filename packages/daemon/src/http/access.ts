@@ -19,6 +19,9 @@ const SHARED: readonly (readonly [path: RegExp, feature: SharedFeature])[] = [
   [/^\/1\.0\/storage-pools\/:pool\/volumes(\/|$)/, 'storage.volumes'],
 ];
 
+/** The server's own: a project is named only to tell which uses are shown, and need not exist, as with LXD. */
+const SERVER_WIDE = /^\/1\.0\/storage-pools(\/:pool(\/resources)?)?$/;
+
 const forbidden = (): KeelsonError => errors.unauthorized('not authorized');
 
 /**
@@ -39,7 +42,7 @@ export function checkAccess(
   if (!isScoped(route)) return;
   // A project the caller may not use looks the same whether it exists or not.
   if (caller.kind === 'restricted' && !mayUseProject(caller, scope.project)) throw forbidden();
-  if (!projects.exists(scope.project)) {
+  if (!SERVER_WIDE.test(route.path) && !projects.exists(scope.project)) {
     throw errors.notFound(`Failed loading project "${scope.project}": Project not found`);
   }
   if (caller.kind === 'restricted' && route.method !== 'GET') checkHome(route, caller, scope.project, projects);

@@ -70,8 +70,8 @@ export class PoolService implements StoragePools {
     const { name, driver, description = '' } = body;
     checkName(names.poolName, name);
     if (driver === '') throw errors.badRequest('No driver provided');
+    checkConfig(driver, body.config ?? {});
     const config = clean(body.config ?? {});
-    checkConfig(driver, config);
     const { live, intents, operations, pools } = this.#options;
     await operations.exclusive([`storage-pool/${name}`], async () => {
       if (pools.get(name) !== undefined) throw exists();
@@ -97,14 +97,14 @@ export class PoolService implements StoragePools {
 
   async put(name: string, body: StoragePoolPut, options: ChangeOptions = {}): Promise<void> {
     const { description = '', config = {} } = body;
-    await this.#change(name, options, (current) => ({ ...current, description, config: clean(config) }));
+    await this.#change(name, options, (current) => ({ ...current, description, config }));
   }
 
   async patch(name: string, body: StoragePoolPut, options: ChangeOptions = {}): Promise<void> {
     await this.#change(name, options, (current) => ({
       ...current,
       description: body.description ?? current.description,
-      config: clean({ ...current.config, ...body.config }),
+      config: { ...current.config, ...body.config },
     }));
   }
 
@@ -137,8 +137,10 @@ export class PoolService implements StoragePools {
     await operations.exclusive([`storage-pool/${name}`], async () => {
       const { value: current } = this.#require(name);
       options.precondition?.(etagSource(current));
-      const wanted = change(current);
-      checkConfig(current.driver, wanted.config);
+      const changed = change(current);
+      // A key that is not known is refused without a value too: whoever unsets it meant another.
+      checkConfig(current.driver, changed.config);
+      const wanted = { ...changed, config: clean(changed.config) };
       if (FIXED_KEYS.some((key) => (wanted.config[key] ?? '') !== (current.config[key] ?? ''))) {
         throw errors.badRequest('Pool source cannot be changed when not in pending state');
       }

@@ -4,6 +4,7 @@ import { errors } from '../../core/errors.ts';
 import type { Ids } from '../../core/ids.ts';
 import type { Log } from '../../core/log.ts';
 import type { StoragePool, VolumeRef } from '../../drivers/storage/contract.ts';
+import type { ContentType } from '../../drivers/storage/types.ts';
 import type { Collection, Ledger } from '../../state/collection.ts';
 import type { InstanceRecord } from '../../state/records/instance.ts';
 import type { ProfileRecord } from '../../state/records/profile.ts';
@@ -166,20 +167,26 @@ export class VolumeContext {
     if (this.deps.usage.instancesOf(id).some(this.deps.isRunning)) throw errors.badRequest(message);
   }
 
+  /** @throws bad-request with `message` when the server keeps something of its own on the volume. */
+  assertNotServers(id: VolumeId, message: string): void {
+    if (this.deps.usage.isServers(id)) throw errors.badRequest(message);
+  }
+
   isRunning(id: VolumeId): boolean {
     return this.deps.usage.instancesOf(id).some(this.deps.isRunning);
   }
 
   /** @throws bad-request with LXD's text, naming the key. */
-  checkConfig(id: VolumeId, config: Readonly<Record<string, string>>): void {
+  checkConfig(id: VolumeId & { readonly contentType?: ContentType }, config: Readonly<Record<string, string>>): void {
     const { driver } = this.deps.live.record(id.pool);
     const known = storageDrivers.find((name) => name === driver);
     if (known === undefined) throw errors.badRequest('Unknown driver');
     const name = id.type === 'custom' ? `${id.project}_${id.name}` : id.name;
     const [problem] = validateConfig(storageVolumeConfig(known), config, { name });
     if (problem !== undefined) throw errors.badRequest(problem.message);
+    if (id.type !== 'custom' || id.contentType === 'block') checkUnmapped(name, config);
     if (config['security.shifted'] === 'true' && config['security.unmapped'] === 'true') {
-      throw errors.badRequest('security.shifted and security.unmapped are mutually exclusive');
+      throw errors.badRequest('security.unmapped and security.shifted are mutually exclusive');
     }
   }
 
@@ -197,6 +204,12 @@ export class VolumeContext {
       ...(context === undefined ? {} : { context }),
     });
   }
+}
+
+/** The ids of custom file systems alone are mapped. @throws bad-request with LXD's text. */
+function checkUnmapped(name: string, config: Readonly<Record<string, string>>): void {
+  const key = ['security.shifted', 'security.unmapped'].find((one) => (config[one] ?? '') !== '');
+  if (key !== undefined) throw errors.badRequest(`Invalid option for volume "${name}" option "${key}"`);
 }
 
 function compare(a: string, b: string): number {

@@ -59,3 +59,9 @@ export function volumeUrl(volume: VolumeId, rest = ''): string {
   const name = encodeURIComponent(volume.name);
   return projectUrl(`${poolUrl(volume.pool)}/volumes/${volume.type}/${name}${rest}`, volume.project);
 }
+
+/** URL of a snapshot, below its volume's. */
+export function snapshotUrl({ volume, name, ...at }: VolumeId & { readonly volume: string }): string {
+  const { pool, project, type } = at;
+  return volumeUrl({ pool, project, type, name: volume }, `/snapshots/${encodeURIComponent(name)}`);
+}

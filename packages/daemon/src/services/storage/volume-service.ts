@@ -18,7 +18,7 @@ import { sizeOf, type VolumeCreator } from './volume-creator.ts';
 import type { VolumeImporter } from './volume-importer.ts';
 import type { VolumeMigration } from './volume-migration.ts';
 import type { VolumeMover } from './volume-mover.ts';
-import { checkName, snapshotId, type VolumeId, volumeId, volumeUrl } from './volume-names.ts';
+import { checkName, snapshotId, snapshotUrl, type VolumeId, volumeId, volumeUrl } from './volume-names.ts';
 import { VolumeRenderer } from './volume-render.ts';
 
 export interface VolumeServiceParts {
@@ -89,14 +89,14 @@ export class VolumeService implements StorageVolumes {
   async put(address: VolumeAddress, body: StorageVolumePut, options: ChangeOptions = {}): Promise<void> {
     if ((body.restore ?? '') !== '') return this.#restore(address, body.restore ?? '', options);
     const { config = {}, description = '' } = body;
-    await this.#change(address, options, (current) => ({ ...current, description, config: cleanConfig(config) }));
+    await this.#change(address, options, (current) => ({ ...current, description, config }));
   }
 
   async patch(address: VolumeAddress, body: StorageVolumePut, options: ChangeOptions = {}): Promise<void> {
     await this.#change(address, options, (current) => ({
       ...current,
       description: body.description ?? current.description,
-      config: cleanConfig({ ...current.config, ...body.config }),
+      config: { ...current.config, ...body.config },
     }));
   }
 
@@ -113,7 +113,7 @@ export class VolumeService implements StorageVolumes {
   async delete(address: VolumeAddress, options: ChangeOptions = {}): Promise<void> {
     const id = this.#context.idOf(address);
     if (id.type === 'image') return this.#parts.images.removeOne(id.pool, id.name);
-    await this.#context.exclusive(id, async () => {
+    const gone = await this.#context.exclusive(id, async () => {
       const record = this.#context.require(id);
       if (record.type !== 'custom') {
         throw errors.badRequest(`Storage volumes of type "${record.type}" cannot be deleted with the storage API`);
@@ -121,10 +121,14 @@ export class VolumeService implements StorageVolumes {
       options.precondition?.(etagSource(record));
       if (this.#context.deps.usage.ofVolume(id).length > 0)
         throw errors.badRequest('The storage volume is still in use');
+      const snapshots = this.#context.snapshotsOf(id);
       const intent = await this.#context.deps.intents.begin<VolumeId>('storage-volume-delete', { ...id });
       await this.#finishDelete(id);
       await this.#context.deps.intents.end(intent);
+      return snapshots;
     });
+    for (const one of gone)
+      this.#context.announce('storage-volume-snapshot-deleted', id.project, snapshotUrl(one), options);
     this.#context.announce('storage-volume-deleted', id.project, volumeUrl(id), options);
   }
 
@@ -168,8 +172,11 @@ export class VolumeService implements StorageVolumes {
     await this.#context.exclusive(id, async () => {
       const current = this.#context.require(id);
       options.precondition?.(etagSource(current));
-      const wanted = change(current);
-      this.#context.checkConfig(id, wanted.config);
+      const changed = change(current);
+      // A key that is not known is refused without a value too: whoever unsets it meant another.
+      this.#context.checkConfig(current, changed.config);
+      if (current.type !== 'custom') checkRoot(current, changed);
+      const wanted = { ...changed, config: cleanConfig(changed.config) };
       if (SHIFT_KEYS.some((key) => (wanted.config[key] ?? '') !== (current.config[key] ?? ''))) {
         this.#context.assertIdle(id, 'Cannot modify shifting with running instances using the volume');
       }
@@ -201,6 +208,12 @@ export class VolumeService implements StorageVolumes {
       ],
     );
   }
+}
+
+/** What only custom volumes have. @throws bad-request with LXD's text. */
+function checkRoot(current: StorageVolumeRecord, { config }: StorageVolumeRecord): void {
+  if ((config['size'] ?? '') !== (current.config['size'] ?? ''))
+    throw errors.badRequest('Volume "size" property is not valid for volume type');
 }
 
 /** The writable part, whose equality is the ETag's. */

@@ -8,7 +8,15 @@ import type { OperationSpec, StartedOperation } from '../operations/contract.ts'
 import { nextSnapshotName } from '../instances/plan/snapshot-names.ts';
 import type { ChangeOptions, StorageVolumeSnapshots, VolumeAddress } from './contract.ts';
 import type { SnapshotIntent, VolumeContext } from './volume-context.ts';
-import { checkName, snapshotId, snapshotPrefix, type VolumeId, volumeId, volumeUrl } from './volume-names.ts';
+import {
+  checkName,
+  snapshotId,
+  snapshotPrefix,
+  snapshotUrl,
+  type VolumeId,
+  volumeId,
+  volumeUrl,
+} from './volume-names.ts';
 
 interface RenameIntent {
   readonly from: StorageVolumeSnapshotRecord;
@@ -57,10 +65,12 @@ export class VolumeSnapshotService implements StorageVolumeSnapshots {
   create(address: VolumeAddress, body: StorageVolumeSnapshotsPost, options: ChangeOptions = {}): StartedOperation {
     const volume = this.#context.findCustom(address, 'Snapshots');
     this.#context.deps.guard.checkSnapshot(volume.project);
+    this.#context.assertNotServers(volume, 'Volumes used by the server itself cannot have snapshots');
     const given = body.name ?? '';
     if (given !== '') checkName(names.snapshotName, given);
     if (given !== '' && this.#exists(volume, given)) throw errors.conflict(`Snapshot "${given}" already in use`);
-    return this.#start(volume, 'Creating storage volume snapshot', async () => {
+    const resources = { storage_volumes: [volumeUrl(volume)] };
+    return this.#start(volume, 'Creating storage volume snapshot', resources, async () => {
       await this.take(
         volume,
         { name: given, ...(body.expires_at === undefined ? {} : { expiresAt: body.expires_at }) },
@@ -77,6 +87,7 @@ export class VolumeSnapshotService implements StorageVolumeSnapshots {
   ): Promise<void> {
     const { clock } = this.#context.deps;
     const current = this.#context.require(volume);
+    this.#context.assertNotServers(current, 'Volumes used by the server itself cannot have snapshots');
     const existing = this.#context.snapshotsOf(volume).map(({ name }) => name);
     const now = new Date(clock.now());
     const name =
@@ -128,7 +139,7 @@ export class VolumeSnapshotService implements StorageVolumeSnapshots {
     const volume = this.#context.findCustom(address, 'Snapshots');
     checkName(names.snapshotName, newName);
     if (newName === '') throw errors.badRequest('No name provided');
-    return this.#start(volume, 'Renaming storage volume snapshot', async () => {
+    return this.#start(volume, 'Renaming storage volume snapshot', resourcesOf(volume, name), async () => {
       const record = this.#context.findSnapshot(volume, name);
       if (this.#exists(volume, newName)) throw errors.conflict(`Snapshot "${newName}" already in use`);
       const { intents, snapshots } = this.#context.deps;
@@ -153,7 +164,9 @@ export class VolumeSnapshotService implements StorageVolumeSnapshots {
   delete(address: VolumeAddress, name: string, options: ChangeOptions = {}): StartedOperation {
     const volume = this.#context.findCustom(address, 'Snapshots');
     this.#context.findSnapshot(volume, name);
-    return this.#start(volume, 'Deleting storage volume snapshot', () => this.remove(volume, name, options));
+    return this.#start(volume, 'Deleting storage volume snapshot', resourcesOf(volume, name), () =>
+      this.remove(volume, name, options),
+    );
   }
 
   /** The caller holds the volume's lock. */
@@ -178,12 +191,17 @@ export class VolumeSnapshotService implements StorageVolumeSnapshots {
     });
   }
 
-  #start(volume: StorageVolumeRecord, description: string, run: OperationSpec['run']): StartedOperation {
+  #start(
+    volume: StorageVolumeRecord,
+    description: string,
+    resources: OperationSpec['resources'],
+    run: OperationSpec['run'],
+  ): StartedOperation {
     return this.#context.deps.operations.start({
       class: 'task',
       project: volume.project,
       description,
-      resources: { storage_volumes: [volumeUrl(volume)] },
+      resources,
       locks: [this.#context.lock(volume)],
       run,
     });
@@ -230,10 +248,11 @@ function render(record: StorageVolumeSnapshotRecord): StorageVolumeSnapshot {
   };
 }
 
-function etagSource({ description, expiresAt: expires }: StorageVolumeSnapshotRecord): readonly unknown[] {
-  return [description, expires];
+/** The snapshot an operation is about; it need not exist. */
+function resourcesOf(volume: VolumeId, name: string): OperationSpec['resources'] {
+  return { storage_volume_snapshots: [snapshotUrl({ ...volume, volume: volume.name, name })] };
 }
 
-function snapshotUrl(record: StorageVolumeSnapshotRecord): string {
-  return volumeUrl({ ...record, name: record.volume }, `/snapshots/${encodeURIComponent(record.name)}`);
+function etagSource({ description, expiresAt: expires }: StorageVolumeSnapshotRecord): readonly unknown[] {
+  return [description, expires];
 }

@@ -44,6 +44,7 @@ export class BtrfsDriver implements StorageDriver {
   async prepare(spec: PoolSpec): Promise<Record<string, string>> {
     const source = await sourceOf(spec);
     if (source.kind === 'loop') {
+      if (!source.own) throw errors.badRequest('Custom loop file locations are not supported');
       await mkdir(dirname(spec.loopFile), { recursive: true, mode: 0o711 });
       const size = await loopSize(spec, dirname(spec.loopFile));
       return { ...spec.config, source: spec.loopFile, size: spec.config['size'] ?? `${size / 1024 ** 3}GiB` };
