@@ -22,6 +22,7 @@ import { VolumeCreator } from '../services/storage/volume-creator.ts';
 import { VolumeImporter } from '../services/storage/volume-importer.ts';
 import { VolumeMigration } from '../services/storage/volume-migration.ts';
 import { VolumeMover } from '../services/storage/volume-mover.ts';
+import { VolumeRefresh } from '../services/storage/volume-refresh.ts';
 import { VolumeSchedule } from '../services/storage/volume-schedule.ts';
 import { VolumeService } from '../services/storage/volume-service.ts';
 import { VolumeSnapshotService } from '../services/storage/volume-snapshot-service.ts';
@@ -127,9 +128,11 @@ function customVolumes(
   }: Pick<StorageNeeds, 'config'> & { readonly volumes: ImageVolumeService; readonly migrations: Migrations },
 ): { readonly routes: RouteBinding[]; readonly schedule: VolumeSchedule } {
   const files = new VolumeBackupFiles(paths.backups, new VolumeArchives(paths.scratch));
-  const creator = new VolumeCreator(context, new VolumeCopier({ copyTree: copyOrMirror, copyFile, contentSize, ids }));
+  const refresher = new VolumeRefresh(context);
+  const copier = new VolumeCopier({ copyTree: copyOrMirror, copyFile, contentSize, ids });
+  const creator = new VolumeCreator(context, { copier, refresher });
   const mover = new VolumeMover(context, creator, files);
-  const migration = new VolumeMigration(context, creator, migrations);
+  const migration = new VolumeMigration(context, creator, { migrations, refresher });
   const importer = new VolumeImporter({ context, creator, files, copyTree: copyOrMirror, copyFile });
   const volumes = new VolumeService(context, { creator, mover, importer, images, migration });
   const snapshots = new VolumeSnapshotService(context);

@@ -122,6 +122,8 @@ export interface StoragePool {
   readonly transfer?: NativeTransfer;
   /** False when a mount cannot show other ids than a volume's files have: only unmapped volumes can then be attached. */
   readonly mapsIds?: boolean;
+  /** True when a snapshot of a custom volume takes the time, or the space, of a copy of it. */
+  readonly snapshotsCopy?: boolean;
   /** Absent when the pool cannot be read without the records. */
   readonly recovery?: PoolRecovery;
 }

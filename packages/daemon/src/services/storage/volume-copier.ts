@@ -63,15 +63,11 @@ export class VolumeCopier {
     undo.commit();
   }
 
-  /** Brings an existing target up to date: states it lacks, then the present one. `keep` records each snapshot it makes. */
-  async refresh(
-    copy: VolumeCopy,
-    options: ProgressOptions & VolumeOptions,
-    keep: (snapshot: string, make: () => Promise<void>) => Promise<void>,
-  ): Promise<void> {
+  /** Brings an existing target up to date: states it lacks, then the present one. What fails leaves it half done. */
+  async refresh(copy: VolumeCopy, options: ProgressOptions & VolumeOptions): Promise<void> {
     for (const snapshot of copy.snapshots) {
       await this.#withSnapshot(copy, snapshot, (path) => this.#mirror(path, copy, options));
-      await keep(snapshot, () => copy.to.snapshots.create(copy.target, snapshot, { running: false }));
+      await copy.to.snapshots.create(copy.target, snapshot, { running: false });
     }
     await this.#withHead(copy, (path) => this.#mirror(path, copy, options));
   }

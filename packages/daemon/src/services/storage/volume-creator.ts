@@ -11,6 +11,7 @@ import { keysOf, volumeDefaults } from './volume-config.ts';
 import { cleanConfig, type VolumeContext } from './volume-context.ts';
 import type { VolumeCopier } from './volume-copier.ts';
 import { refOf, snapshotId, type VolumeId, volumeId, volumeUrl } from './volume-names.ts';
+import type { VolumeRefresh } from './volume-refresh.ts';
 
 const DEFAULT_BLOCK_SIZE = 10 * 1024 ** 3;
 
@@ -26,10 +27,15 @@ interface CopyPlan {
 export class VolumeCreator {
   readonly #context: VolumeContext;
   readonly #copier: VolumeCopier;
+  readonly #refresher: VolumeRefresh;
 
-  constructor(context: VolumeContext, copier: VolumeCopier) {
+  constructor(
+    context: VolumeContext,
+    { copier, refresher }: { readonly copier: VolumeCopier; readonly refresher: VolumeRefresh },
+  ) {
     this.#context = context;
     this.#copier = copier;
+    this.#refresher = refresher;
     context.deps.intents.handle<VolumeRecordIntent>('storage-volume-create', async ({ data }) =>
       this.undo(data.record),
     );
@@ -190,22 +196,18 @@ export class VolumeCreator {
     if (record.contentType !== plan.source.contentType)
       throw errors.badRequest('Content types of source and target must match');
     this.#context.assertIdle(target, 'Cannot refresh a custom volume used by running instances');
-    const { pool: to, ref } = await this.#context.open(record);
     const { pool: from, ref: sourceRef } = await this.#context.open(plan.source);
     const known = this.#context.snapshotsOf(target);
     const wanted = plan.snapshots.filter((one) => !known.some(({ name }) => name === one.name));
     const surplus =
       plan.snapshots.length === 0 ? [] : known.filter((one) => !plan.snapshots.some(({ name }) => name === one.name));
-    for (const one of surplus) await this.#context.dropSnapshot(record, one);
     const source = plan.snapshot === undefined ? sourceRef : { ...sourceRef, snapshot: plan.snapshot };
     const added = wanted.map((one) => ({ ...one, pool: target.pool, project: target.project, volume: target.name }));
-    await this.#copier.refresh(
-      { from, source, to, target: ref, snapshots: wanted.map(({ name }) => name) },
-      { ...progressOf(operation, plan.source), config: record.config },
-      async (name, make) => {
-        const one = added.find((each) => each.name === name);
-        if (one !== undefined) await this.#context.keepSnapshot(record, one, make);
-      },
+    await this.#refresher.run(record, { added, gone: surplus }, (to, ref) =>
+      this.#copier.refresh(
+        { from, source, to, target: ref, snapshots: wanted.map(({ name }) => name) },
+        { ...progressOf(operation, plan.source), config: record.config },
+      ),
     );
   }
 

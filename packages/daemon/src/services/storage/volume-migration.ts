@@ -14,6 +14,7 @@ import { keysOf } from './volume-config.ts';
 import type { VolumeContext } from './volume-context.ts';
 import { contentTypeOf, sizeOf, type VolumeCreator } from './volume-creator.ts';
 import { checkName, snapshotId, volumeId, volumeUrl } from './volume-names.ts';
+import type { VolumeRefresh } from './volume-refresh.ts';
 
 /** A volume that arrives: its record, which is there already when it is refreshed. */
 interface Work {
@@ -27,11 +28,17 @@ export class VolumeMigration {
   readonly #context: VolumeContext;
   readonly #creator: VolumeCreator;
   readonly #migrations: Migrations;
+  readonly #refresher: VolumeRefresh;
 
-  constructor(context: VolumeContext, creator: VolumeCreator, migrations: Migrations) {
+  constructor(
+    context: VolumeContext,
+    creator: VolumeCreator,
+    { migrations, refresher }: { readonly migrations: Migrations; readonly refresher: VolumeRefresh },
+  ) {
     this.#context = context;
     this.#creator = creator;
     this.#migrations = migrations;
+    this.#refresher = refresher;
   }
 
   /** `POST …/volumes/custom/<name>` with `migration`; the volume stays as it is. */
@@ -168,17 +175,12 @@ export class VolumeMigration {
     const take = async (): Promise<void> => {
       await this.#migrations.receiver.receive({ landing, delivery, channel, signal, count });
     };
-    const { snapshots, ledger } = this.#context.deps;
-    const added = delivery.snapshots
-      .map((one) => this.#snapshot(record, one, delivery.index))
-      .map((one) => snapshots.put(snapshotId(one), one));
+    const { snapshots } = this.#context.deps;
+    const added = delivery.snapshots.map((one) => this.#snapshot(record, one, delivery.index));
     if (refresh) {
       const offered = new Set(delivery.offered.map(({ name }) => name));
       const gone = this.#context.snapshotsOf(record).filter(({ name }) => !offered.has(name));
-      for (const { name } of gone) await pool.snapshots.delete(ref, name);
-      await take();
-      await ledger.transact([], [...gone.map((one) => snapshots.remove(snapshotId(one))), ...added]);
-      return;
+      return this.#refresher.run(record, { added, gone }, take);
     }
     const make = async (): Promise<void> => {
       await take();
@@ -186,7 +188,7 @@ export class VolumeMigration {
       if (size !== undefined && record.contentType === 'filesystem') await pool.quota?.set(ref, size, { config });
       signal.throwIfAborted();
     };
-    await this.#creator.make(record, make, () => added);
+    await this.#creator.make(record, make, () => added.map((one) => snapshots.put(snapshotId(one), one)));
   }
 
   /** What the description says of a snapshot; names alone travel in the header. */

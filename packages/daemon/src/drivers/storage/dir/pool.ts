@@ -39,6 +39,7 @@ export class DirPool implements StoragePool {
   readonly snapshots: Snapshots;
   readonly quota: Quota;
   readonly recovery: PoolRecovery;
+  readonly snapshotsCopy = true;
   readonly #dir: DirContext;
   #loaded = false;
 

@@ -41,6 +41,7 @@ export class LvmPool implements StoragePool {
   readonly snapshots: Snapshots;
   readonly quota: Quota;
   readonly recovery: PoolRecovery;
+  readonly snapshotsCopy: boolean;
   readonly #pool: LvmContext;
   readonly #all: LvmVolumes;
   readonly #notes: VolumeNotes;
@@ -50,6 +51,7 @@ export class LvmPool implements StoragePool {
     const { path } = spec;
     const volumes = new LogicalVolumes(spec.name, placeOf(spec.name, spec.config), log);
     this.#pool = { path, staging: join(path, 'staging'), volumes, queue: new KeyedQueue(), newId, log };
+    this.snapshotsCopy = !volumes.thin;
     const all = new LvmVolumes(this.#pool);
     this.#all = all;
     this.volumes = all;
