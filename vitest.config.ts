@@ -3,10 +3,9 @@ import { defineConfig } from 'vitest/config';
 // Workspace packages are read from their sources: tests need no build.
 const conditions = ['source', 'node', 'import', 'module', 'default'];
 const resolve = { conditions };
+/** How much slower than others this host is. */
+const patience = Math.max(1, Number(process.env['KEELSON_TEST_PATIENCE'] ?? 1));
 const ssr = { resolve: { conditions, externalConditions: conditions } };
-
-/** How much slower than others this host is; limits on the command line do not reach a project's own. */
-const patience = Number(process.env['KEELSON_TEST_PATIENCE'] ?? 1);
 
 export default defineConfig({
   test: {
