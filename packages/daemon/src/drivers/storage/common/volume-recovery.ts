@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errors, isKeelsonError } from '../../../core/errors.ts';
@@ -43,6 +44,8 @@ const LIMIT = 4 * 1024 ** 2;
  */
 export class VolumeRecovery implements PoolRecovery {
   readonly #options: VolumeRecoveryOptions;
+  /** Digests of notes that are there, by their keys. */
+  readonly #written = new Map<string, string>();
 
   constructor(options: VolumeRecoveryOptions) {
     this.#options = options;
@@ -55,7 +58,12 @@ export class VolumeRecovery implements PoolRecovery {
   async describe(volume: VolumeRef | undefined, files: ReadonlyMap<string, string>): Promise<void> {
     const { notes, alone, path } = this.#options;
     const [key, text] = [keyOf(volume), JSON.stringify(Object.fromEntries(files))];
-    if ((await notes.get(key)) !== text) await notes.put(key, text);
+    const digest = createHash('sha256').update(text).digest('base64');
+    const known = this.#written.get(key);
+    if (known !== digest) {
+      if (known !== undefined || (await notes.get(key)) !== text) await notes.put(key, text);
+      this.#written.set(key, digest);
+    }
     if (volume?.type !== 'container') return;
     await alone(volume, async () => {
       const folder = volumePath(path, volume);
@@ -64,6 +72,7 @@ export class VolumeRecovery implements PoolRecovery {
   }
 
   forget(volume: VolumeRef): Promise<void> {
+    this.#written.delete(keyOf(volume));
     return this.#options.notes.drop(keyOf(volume));
   }
 
