@@ -30,6 +30,7 @@ import { projectsVertical } from './projects.ts';
 import type { ServerCertificate } from '../services/server/server-certificate.ts';
 import { recoveryVertical } from './recovery.ts';
 import { openServerParts, serverVertical } from './server.ts';
+import { serverVolumesVertical } from './server-volumes.ts';
 import { storageVertical } from './storage.ts';
 import type { Vertical } from './vertical.ts';
 import { warningsVertical } from './warnings.ts';
@@ -116,6 +117,7 @@ export async function assemble(options: DaemonOptions): Promise<Daemon> {
     profiles,
     certificatesVertical(base, server, projectExists),
     networks,
+    serverVolumesVertical(base, storage, server.config),
     storage,
     images,
     instances,

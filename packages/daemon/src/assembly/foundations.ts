@@ -1,4 +1,5 @@
 import type { Clock } from '../core/clock.ts';
+import { FolderGate } from '../core/folder-gate.ts';
 import type { Ids } from '../core/ids.ts';
 import type { Log } from '../core/log.ts';
 import { StatePaths } from '../core/paths.ts';
@@ -21,6 +22,8 @@ export interface Foundations {
   readonly events: EventService;
   readonly intents: IntentService;
   readonly operations: OperationService;
+  /** For who reads or writes these folders, which may be moved to another place. */
+  readonly gates: { readonly backups: FolderGate; readonly images: FolderGate };
 }
 
 export interface FoundationOptions {
@@ -39,5 +42,6 @@ export async function openFoundations(options: FoundationOptions, stack: AsyncDi
   const operations = stack.use(new OperationService({ events, clock, ids, log }));
   const intents = new IntentService({ ledger, clock, ids, log });
   const paths = new StatePaths(options.stateDir);
-  return { paths, log, clock, ids, ledger, records: openRecords(ledger), events, intents, operations };
+  const gates = { backups: new FolderGate(), images: new FolderGate() };
+  return { gates, paths, log, clock, ids, ledger, records: openRecords(ledger), events, intents, operations };
 }

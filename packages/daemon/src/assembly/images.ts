@@ -37,7 +37,7 @@ export function imagesVertical(base: Foundations, needs: ImagesNeeds, stack: Asy
   const { ledger, operations, events, intents, clock, log, paths } = base;
   const { images, imageAliases: aliases, profiles, projects } = base.records;
   const { config } = needs;
-  const files = new ImageStore({ images: paths.images, scratch: paths.scratch });
+  const files = new ImageStore({ images: paths.images, gate: base.gates.images });
   const catalog = new ImageCatalog(images, aliases);
   const volumes: ImageVolumes = {
     removeImageVolumes: async (fingerprint) => needs.volumes()?.removeImageVolumes(fingerprint),

@@ -54,7 +54,7 @@ export async function instancesVertical(
       events: base.events,
       intents: base.intents,
       files: new GuestTrees(),
-      archives: new VolumeArchives(base.paths.scratch),
+      archives: new VolumeArchives(base.paths.incomingBackups, base.gates.backups),
       paths: base.paths,
       log: base.log,
       now: () => clock.now(),

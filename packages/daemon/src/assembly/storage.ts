@@ -38,6 +38,7 @@ export interface StorageVertical extends Vertical {
   readonly drivers: StorageDrivers;
   readonly forInstances: InstanceStorageService;
   readonly live: LivePools;
+  readonly usage: StorageUsage;
   readonly migrations: Migrations;
   /** For images: their unpacked copies go with them. */
   readonly imageVolumes: ImageVolumeService;
@@ -71,6 +72,7 @@ export function storageVertical(base: Foundations, needs: StorageNeeds, stack: A
     projects,
     volumes,
     volumeSnapshots: snapshots,
+    server: base.records.server,
   });
   const service = new PoolService({ pools, volumes, live, usage, events, intents, operations });
   const imageVolumes = new ImageVolumeService({
@@ -83,7 +85,7 @@ export function storageVertical(base: Foundations, needs: StorageNeeds, stack: A
   });
   const transfer = new RootTransfer({ copyTree: copyOrMirror, copyFile, contentSize, ids });
   const shared = { ledger, live, volumes, snapshots, projects, clock, log };
-  const forInstances = new InstanceStorageService({ ...shared, images: imageVolumes, transfer });
+  const forInstances = new InstanceStorageService({ ...shared, usage, images: imageVolumes, transfer });
   const context = new VolumeContext({
     ...shared,
     backups: base.records.storageVolumeBackups,
@@ -103,6 +105,7 @@ export function storageVertical(base: Foundations, needs: StorageNeeds, stack: A
   return {
     drivers,
     live,
+    usage,
     forInstances,
     imageVolumes,
     migrations,
@@ -119,7 +122,7 @@ export function storageVertical(base: Foundations, needs: StorageNeeds, stack: A
 }
 
 function customVolumes(
-  { paths, ids }: Foundations,
+  { paths, ids, gates }: Foundations,
   context: VolumeContext,
   {
     config,
@@ -127,7 +130,7 @@ function customVolumes(
     migrations,
   }: Pick<StorageNeeds, 'config'> & { readonly volumes: ImageVolumeService; readonly migrations: Migrations },
 ): { readonly routes: RouteBinding[]; readonly schedule: VolumeSchedule } {
-  const files = new VolumeBackupFiles(paths.backups, new VolumeArchives(paths.scratch));
+  const files = new VolumeBackupFiles(paths.backups, new VolumeArchives(paths.incomingBackups, gates.backups));
   const refresher = new VolumeRefresh(context);
   const copier = new VolumeCopier({ copyTree: copyOrMirror, copyFile, contentSize, ids });
   const creator = new VolumeCreator(context, { copier, refresher });

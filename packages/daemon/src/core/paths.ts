@@ -27,6 +27,10 @@ export class StatePaths {
   get backups(): string {
     return join(this.root, 'backups');
   }
+  /** Backups on their way in; emptied at start. */
+  get incomingBackups(): string {
+    return join(this.backups, '.incoming');
+  }
   pool(name: string): string {
     return join(this.root, 'storage-pools', name);
   }

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { FolderGate } from '../../core/folder-gate.ts';
 import type { ArchiveContent } from './backup-writer.ts';
 import { contentLength, memberHeader, padding, textMember, withSize } from './tar-members.ts';
 import { VolumeArchives } from './volume-archive.ts';
@@ -61,7 +62,7 @@ const MEMBERS = [
 describe('backups', () => {
   it.each(['none', 'gzip', 'zstd'])('hold every member once, and nothing else: %s', async (compression) => {
     const target = join(folder, `made.${compression}`);
-    await new VolumeArchives(folder).write(target, content(), { compression });
+    await new VolumeArchives(folder, new FolderGate()).write(target, content(), { compression });
     const plain = join(folder, 'plain.tar');
     const codec = compression === 'none' ? 'cat' : compression;
     execFileSync('sh', ['-c', `${codec} ${codec === 'cat' ? '' : '-dc'} < "$1" > "$2"`, 'sh', target, plain]);
@@ -80,7 +81,11 @@ describe('backups', () => {
   it.each(['none', 'gzip'])('that fail leave no file: %s', async (compression) => {
     const target = join(folder, 'failed');
     const fails = { name: 'backup/x', source: '', block: false, open: () => Promise.reject(new Error('no stream')) };
-    const writing = new VolumeArchives(folder).write(target, { index: '', parts: [fails] }, { compression });
+    const writing = new VolumeArchives(folder, new FolderGate()).write(
+      target,
+      { index: '', parts: [fails] },
+      { compression },
+    );
     await expect(writing).rejects.toThrow('no stream');
     expect(() => readFileSync(target)).toThrow('ENOENT');
     expect(() => readFileSync(`${target}.part`)).toThrow('ENOENT');

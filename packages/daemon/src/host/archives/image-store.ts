@@ -4,6 +4,7 @@ import { type FileHandle, mkdir, mkdtemp, open, readdir, readFile, rename, rm, s
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { errors } from '../../core/errors.ts';
+import type { FolderGate } from '../../core/folder-gate.ts';
 import { BatchWriter } from './batch-writer.ts';
 import { formatOfFile, formatSuffix } from './format.ts';
 import { type ImageFileSet, inspectImage, type InspectedImage } from './inspect.ts';
@@ -44,14 +45,16 @@ export interface StoredPart {
 export interface ImageStoreOptions {
   /** Folder of `<fingerprint>` and `<fingerprint>.rootfs`. */
   readonly images: string;
-  /** Folder on the same file system for what is on its way. */
-  readonly scratch: string;
+  /** Kept from being moved while something is written there. */
+  readonly gate: FolderGate;
   /** Bytes an image may have; default 100 GiB. */
   readonly maxBytes?: number;
   readonly limits?: ArchiveLimits;
 }
 
 const DEFAULT_MAX = 100 * 1024 ** 3;
+/** Start of the names of folders for what is on its way. */
+const INCOMING = '.incoming-';
 const FINGERPRINT = /^[0-9a-f]{64}$/;
 
 /** The image files of the state folder. Nothing appears there before it was checked and is on disk. */
@@ -63,10 +66,12 @@ export class ImageStore {
   }
 
   async begin(): Promise<IncomingImage> {
-    const { images, scratch } = this.#options;
+    const { images } = this.#options;
+    using entered = new DisposableStack();
+    entered.use(await this.#options.gate.enter());
     await mkdir(images, { recursive: true, mode: 0o700 });
-    await mkdir(scratch, { recursive: true, mode: 0o700 });
-    return new Incoming(await mkdtemp(join(scratch, 'image-')), this.#options);
+    const folder = await mkdtemp(join(images, INCOMING));
+    return new Incoming(folder, this.#options, entered.move());
   }
 
   /** The files of a stored image, for unpacking. */
@@ -78,6 +83,7 @@ export class ImageStore {
   /** What an export sends. @throws not-found when the files are gone. */
   async part(fingerprint: string, part: 'main' | 'root'): Promise<StoredPart> {
     const path = part === 'main' ? this.#path(fingerprint) : `${this.#path(fingerprint)}.rootfs`;
+    using _ = await this.#options.gate.enter();
     try {
       const { size } = await stat(path);
       return { path, size, suffix: formatSuffix(await formatOfFile(path)) };
@@ -92,6 +98,7 @@ export class ImageStore {
 
   /** Metadata and templates as they were when the image came in; read again from its archive when the copy is lost. */
   async details(fingerprint: string, type: 'container' | 'virtual-machine', split: boolean): Promise<ImageDetails> {
+    using _ = await this.#options.gate.enter();
     const saved = await readFile(`${this.#path(fingerprint)}.meta`, 'utf8').catch(() => undefined);
     if (saved !== undefined) return decodeDetails(saved);
     const { limits } = this.#options;
@@ -101,29 +108,31 @@ export class ImageStore {
   /** `rootfs/` or `root.img` into an existing empty folder. */
   async unpack(image: StoredImage, target: string, options: UnpackOptions = {}): Promise<void> {
     const signal = options.signal === undefined ? {} : { signal: options.signal };
+    using _ = await this.#options.gate.enter();
     await unpackImage(await this.files(image.fingerprint, image.type, image.split), target, signal);
   }
 
   /** Absent files are no error. */
   async remove(fingerprint: string): Promise<void> {
     const path = this.#path(fingerprint);
+    using _ = await this.#options.gate.enter();
     for (const suffix of ['', '.rootfs', '.meta']) await rm(path + suffix, { force: true });
     await syncFolder(this.#options.images);
   }
 
   /** Removes what a crash left: files of fingerprints that `known` denies, and everything on its way. */
   async sweep(known: (fingerprint: string) => boolean): Promise<readonly string[]> {
-    const { images, scratch } = this.#options;
+    const { images } = this.#options;
+    using _ = await this.#options.gate.enter();
     const removed: string[] = [];
     for (const name of await readdir(images).catch(() => [])) {
+      if (name.startsWith(INCOMING)) {
+        await rm(join(images, name), { recursive: true, force: true });
+        removed.push(name);
+      }
       const fingerprint = name.replace(/\.(?:rootfs|meta)$/, '');
       if (!FINGERPRINT.test(fingerprint) || known(fingerprint)) continue;
       await rm(join(images, name), { force: true });
-      removed.push(name);
-    }
-    for (const name of await readdir(scratch).catch(() => [])) {
-      if (!name.startsWith('image-')) continue;
-      await rm(join(scratch, name), { recursive: true, force: true });
       removed.push(name);
     }
     return removed;
@@ -147,14 +156,16 @@ export type ImageDetails = Pick<InspectedImage, 'metadata' | 'templates'>;
 class Incoming implements IncomingImage {
   readonly #folder: string;
   readonly #options: ImageStoreOptions;
+  readonly #entered: Disposable;
   readonly #hash = createHash('sha256');
   #digest: string | undefined;
   readonly #parts = new Map<ImagePart, string>();
   #size = 0;
 
-  constructor(folder: string, options: ImageStoreOptions) {
+  constructor(folder: string, options: ImageStoreOptions, entered: Disposable) {
     this.#folder = folder;
     this.#options = options;
+    this.#entered = entered;
   }
 
   get size(): number {
@@ -205,6 +216,7 @@ class Incoming implements IncomingImage {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    using _ = this.#entered;
     await rm(this.#folder, { recursive: true, force: true });
   }
 

@@ -19,6 +19,7 @@ const MIB = 1024 ** 2;
 export class ReceivedBackup implements AsyncDisposable {
   readonly #folder: string;
   readonly #tar: TarFile;
+  #kept: AsyncDisposable | undefined;
 
   /** Plain files next to the volumes' folders: streams and block images. */
   readonly #files: ReadonlySet<string>;
@@ -197,8 +198,13 @@ export class ReceivedBackup implements AsyncDisposable {
     if (!device) await digHoles(dirname(target), basename(target));
   }
 
+  /** Takes over what goes with it. */
+  closes(kept: AsyncDisposable): void {
+    this.#kept = kept;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
-    await rm(this.#folder, { recursive: true, force: true });
+    await this.#kept?.[Symbol.asyncDispose]();
   }
 
   async #reading(member: string, work: Promise<unknown>): Promise<void> {

@@ -5,6 +5,7 @@ import { type Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as wait } from 'node:timers/promises';
 import { errors } from '../../core/errors.ts';
+import type { FolderGate } from '../../core/folder-gate.ts';
 import { CommandError } from '../run.ts';
 import { runStream } from '../run-stream.ts';
 import { compressCommand } from '../tools/tar.ts';
@@ -28,9 +29,12 @@ export interface WriteOptions {
 /** Makes and reads the tarballs of volume backups, in the layout that LXD reads and writes. */
 export class VolumeArchives {
   readonly #scratch: string;
+  readonly #gate: FolderGate;
 
-  constructor(scratch: string) {
+  /** `scratch`: for what is on its way in or out; `gate` keeps it and the backups in their place. */
+  constructor(scratch: string, gate: FolderGate) {
     this.#scratch = scratch;
+    this.#gate = gate;
   }
 
   /** Writes the whole file or none. `compression` is `none` or one that `compressCommand` knows. @throws bad-request. */
@@ -38,7 +42,8 @@ export class VolumeArchives {
     const codec = codecs.find((known) => known === options.compression);
     if (options.compression !== 'none' && codec === undefined)
       throw errors.badRequest(`Invalid compression algorithm "${options.compression}"`);
-    await mkdir(dirname(target), { recursive: true, mode: 0o700 });
+    using _ = await this.#gate.enter();
+    for (const folder of [dirname(target), this.#scratch]) await mkdir(folder, { recursive: true, mode: 0o700 });
     const partial = `${target}.part`;
     await rm(partial, { force: true });
     try {
@@ -72,15 +77,13 @@ export class VolumeArchives {
 
   /** Keeps a foreign backup in the scratch folder until it is disposed. @throws bad-request for what is no archive. */
   async receive(content: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<ReceivedBackup> {
-    const folder = await mkdtemp(join(this.#scratch, 'volume-import-'));
-    try {
-      const path = join(folder, 'upload');
-      await pipeline(content, createWriteStream(path, { mode: 0o600 }), { signal });
-      return await ReceivedBackup.check(folder, path);
-    } catch (error) {
-      await rm(folder, { recursive: true, force: true });
-      throw error;
-    }
+    await using received = new AsyncDisposableStack();
+    const folder = await this.#incoming(received);
+    const path = join(folder, 'upload');
+    await pipeline(content, createWriteStream(path, { mode: 0o600 }), { signal });
+    const backup = await ReceivedBackup.check(folder, path);
+    backup.closes(received.move());
+    return backup;
   }
 
   /** Bytes as they come, for what is no archive. */
@@ -88,40 +91,53 @@ export class VolumeArchives {
     content: AsyncIterable<Uint8Array>,
     signal: AbortSignal,
   ): Promise<{ readonly path: string } & AsyncDisposable> {
-    const folder = await mkdtemp(join(this.#scratch, 'volume-import-'));
-    const dispose = () => rm(folder, { recursive: true, force: true });
-    try {
-      const path = join(folder, 'upload');
-      await pipeline(content, createWriteStream(path, { mode: 0o600 }), { signal });
-      return { path, [Symbol.asyncDispose]: dispose };
-    } catch (error) {
-      await dispose();
-      throw error;
-    }
+    await using received = new AsyncDisposableStack();
+    const path = join(await this.#incoming(received), 'upload');
+    await pipeline(content, createWriteStream(path, { mode: 0o600 }), { signal });
+    const kept = received.move();
+    return { path, [Symbol.asyncDispose]: () => kept.disposeAsync() };
+  }
+
+  async #incoming(received: AsyncDisposableStack): Promise<string> {
+    received.use(await this.#gate.enter());
+    await mkdir(this.#scratch, { recursive: true, mode: 0o700 });
+    const folder = await mkdtemp(join(this.#scratch, 'import-'));
+    received.defer(() => rm(folder, { recursive: true, force: true }));
+    return folder;
   }
 
   read(path: string): Readable {
     return createReadStream(path, { highWaterMark: 256 * 1024 });
   }
 
-  size(path: string): Promise<number> {
-    return stat(path).then(({ size }) => size);
+  async size(path: string): Promise<number> {
+    using _ = await this.#gate.enter();
+    return (await stat(path)).size;
   }
 
   async move(from: string, to: string): Promise<void> {
+    using _ = await this.#gate.enter();
     await mkdir(dirname(to), { recursive: true, mode: 0o700 });
     await rename(from, to);
   }
 
   /** What a killed daemon left half written goes too. */
   async moveFolder(from: string, to: string): Promise<void> {
+    using _ = await this.#gate.enter();
     if ((await stat(from).catch(() => undefined)) === undefined) return;
     // Empty: what is left when the last backup of a volume of that name went.
     await rmdir(to).catch(() => undefined);
-    await this.move(from, to);
+    await mkdir(dirname(to), { recursive: true, mode: 0o700 });
+    await rename(from, to);
+  }
+
+  async removeFolder(path: string): Promise<void> {
+    using _ = await this.#gate.enter();
+    await rm(path, { recursive: true, force: true });
   }
 
   async remove(path: string): Promise<void> {
+    using _ = await this.#gate.enter();
     for (const one of [path, `${path}.part`]) await rm(one, { force: true });
   }
 }

@@ -34,6 +34,9 @@ export interface BackupArchives {
   size(path: string): Promise<number>;
   move(from: string, to: string): Promise<void>;
   remove(path: string): Promise<void>;
+  /** No effect when there is nothing at `from`. */
+  moveFolder(from: string, to: string): Promise<void>;
+  removeFolder(path: string): Promise<void>;
 }
 
 /** A backup that came in. */

@@ -166,17 +166,12 @@ export class InstanceLifecycle {
     from: { readonly project: string; readonly name: string },
     to: { readonly project: string; readonly name: string },
   ): Promise<void> {
-    const { paths } = this.#context.deps;
+    const { archives, paths } = this.#context.deps;
     const [old, wanted] = [instanceKey(from.project, from.name), instanceKey(to.project, to.name)];
-    const folders = [
-      [paths.logs(old), paths.logs(wanted)],
-      [`${paths.backups}/instances/${old}`, `${paths.backups}/instances/${wanted}`],
-    ] as const;
-    for (const [source, target] of folders) {
-      await rename(source, target).catch((error: NodeJS.ErrnoException) => {
-        if (error.code !== 'ENOENT') throw error;
-      });
-    }
+    await rename(paths.logs(old), paths.logs(wanted)).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT') throw error;
+    });
+    await archives.moveFolder(`${paths.backups}/instances/${old}`, `${paths.backups}/instances/${wanted}`);
   }
 
   async #move(record: InstanceRecord, pool: string, operation: OperationContext): Promise<void> {

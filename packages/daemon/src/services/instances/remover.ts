@@ -57,7 +57,8 @@ export class InstanceRemover {
     const key = instanceKey(data.project, data.name);
     await deps.storage.delete(root);
     await deps.driver.forget(this.#context.ref(data));
-    for (const folder of [deps.paths.logs(key), deps.paths.devices(key), `${deps.paths.backups}/instances/${key}`]) {
+    await deps.archives.removeFolder(`${deps.paths.backups}/instances/${key}`);
+    for (const folder of [deps.paths.logs(key), deps.paths.devices(key)]) {
       await rm(folder, { recursive: true, force: true });
     }
   }

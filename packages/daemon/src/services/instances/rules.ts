@@ -13,6 +13,8 @@ export interface RuleChecks {
   validateNic(project: string, device: Config): void;
   poolExists(pool: string): boolean;
   customExists(pool: string, project: string, volume: string): boolean;
+  /** Whether the server keeps something of its own on it. */
+  isServers(pool: string, project: string, volume: string): boolean;
 }
 
 /** What config and devices of instances and profiles may hold. Every method throws bad-request with LXD's text. */
@@ -56,6 +58,11 @@ export class InstanceRules {
       if (!this.#checks.customExists(pool, project, device['source'] ?? '')) {
         throw errors.badRequest(
           `Failed add validation for device "${name}": Failed loading custom volume: Storage volume not found`,
+        );
+      }
+      if (this.#checks.isServers(pool, project, device['source'] ?? '')) {
+        throw errors.badRequest(
+          `Failed add validation for device "${name}": Volumes used by the server itself cannot be attached`,
         );
       }
     }

@@ -20,8 +20,14 @@ export type HostFacts = Omit<ServerEnvironment, 'addresses' | 'project'>;
 /** What a config key does beyond being stored: `core.https_address` moves the listener. */
 export interface ConfigEffect {
   readonly key: string;
+  /** False: nothing is applied at daemon start. */
+  readonly atStart?: boolean;
+  /** Before anything is applied; `config` is all of what is wanted. @throws when the value cannot be. */
+  check?(value: string, config: Readonly<Record<string, string>>): Promise<void>;
   /** @throws when the value cannot take effect; the change is then refused as a whole. */
   apply(value: string): Promise<void>;
+  /** After the change was stored: there is no way back. */
+  settled?(): Promise<void>;
 }
 
 export type { Server, ServerUntrusted };

@@ -14,12 +14,17 @@ type Config = Readonly<Record<string, string>>;
 /** The server's config keys: checked, stored, and put into effect. */
 export class ServerConfig {
   readonly #records: Collection<ServerRecord>;
-  readonly #effects: readonly ConfigEffect[];
+  readonly #effects: ConfigEffect[];
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(records: Collection<ServerRecord>, effects: readonly ConfigEffect[]) {
     this.#records = records;
-    this.#effects = effects;
+    this.#effects = [...effects];
+  }
+
+  /** Before the start. */
+  add(effects: readonly ConfigEffect[]): void {
+    this.#effects.push(...effects);
   }
 
   /** Grows with every change. */
@@ -45,6 +50,7 @@ export class ServerConfig {
   /** Puts the stored values into effect; called at daemon start. `onError` hears what could not be. */
   async start(onError: (key: string, error: unknown) => void): Promise<void> {
     for (const effect of this.#effects) {
+      if (effect.atStart === false) continue;
       await effect.apply(this.value(effect.key)).catch((error: unknown) => onError(effect.key, error));
     }
   }
@@ -68,12 +74,13 @@ export class ServerConfig {
     const before = this.stored;
     precondition([this.shown]);
     const after = await this.#wanted(before, given, merge);
+    const value = ({ key }: ConfigEffect): string => serverKeyValue(after, key);
+    const changed = this.#effects.filter((effect) => value(effect) !== serverKeyValue(before, effect.key));
+    for (const effect of changed) await effect.check?.(value(effect), after);
     const applied: ConfigEffect[] = [];
     try {
-      for (const effect of this.#effects) {
-        const value = serverKeyValue(after, effect.key);
-        if (value === serverKeyValue(before, effect.key)) continue;
-        await effect.apply(value);
+      for (const effect of changed) {
+        await effect.apply(value(effect));
         applied.push(effect);
       }
       await this.#store(after);
@@ -82,6 +89,7 @@ export class ServerConfig {
         await effect.apply(serverKeyValue(before, effect.key)).catch(() => undefined);
       throw error;
     }
+    for (const effect of applied) await effect.settled?.();
   }
 
   async #wanted(before: Config, given: Readonly<Record<string, unknown>>, merge: boolean): Promise<Config> {

@@ -23,6 +23,7 @@ import type {
   RootVolume,
 } from '../instances/ports.ts';
 import { effectiveProject } from '../projects/scope.ts';
+import type { StorageUsage } from './usage.ts';
 import type { ImageVolumeService } from './image-volumes.ts';
 import type { LivePools } from './live-pools.ts';
 import { hasNativeBackups, receiveNative, sendNative } from './native-backup.ts';
@@ -38,6 +39,7 @@ export interface InstanceStorageOptions {
   readonly volumes: Collection<StorageVolumeRecord>;
   readonly snapshots: Collection<StorageVolumeSnapshotRecord>;
   readonly projects: Collection<ProjectRecord>;
+  readonly usage: Pick<StorageUsage, 'isServers'>;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -322,6 +324,11 @@ export class InstanceStorageService implements InstanceStorage {
   async removeTemporaries(): Promise<void> {
     const { volumes, live } = this.#options;
     for (const { value } of volumes.list()) {
+  isServers(pool: string, project: string, name: string): boolean {
+    const home = effectiveProject(this.#options.projects, project, 'storage.volumes');
+    return this.#options.usage.isServers({ pool, project: home, type: 'custom', name });
+  }
+
       if (value.type === 'image') continue;
       if (live.failure(value.pool) !== undefined) continue;
       const pool = await live.use(value.pool);

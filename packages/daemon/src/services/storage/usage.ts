@@ -1,9 +1,11 @@
 import type { Collection } from '../../state/collection.ts';
 import type { InstanceRecord, InstanceSnapshotRecord } from '../../state/records/instance.ts';
 import type { ProfileRecord } from '../../state/records/profile.ts';
+import type { ServerRecord } from '../../state/records/server.ts';
 import type { ProjectRecord } from '../../state/records/project.ts';
 import type { StorageVolumeRecord, StorageVolumeSnapshotRecord } from '../../state/records/storage.ts';
 import { effectiveProject, projectUrl } from '../projects/scope.ts';
+import { serverVolumesOf } from './server-volume-keys.ts';
 import { volumeId, type VolumeId, volumeUrl } from './volume-names.ts';
 
 export interface UsageOptions {
@@ -13,6 +15,7 @@ export interface UsageOptions {
   readonly projects: Collection<ProjectRecord>;
   readonly volumes: Collection<StorageVolumeRecord>;
   readonly volumeSnapshots: Collection<StorageVolumeSnapshotRecord>;
+  readonly server: Collection<ServerRecord>;
 }
 
 type Devices = Readonly<Record<string, Readonly<Record<string, string>>>>;
@@ -26,6 +29,7 @@ interface Attachment {
 export class StorageUsage {
   readonly #options: UsageOptions;
   #version = '';
+  readonly #held = new Set<string>();
   #pools = new Map<string, string[]>();
   #attachments = new Map<string, Attachment[]>();
 
@@ -56,8 +60,31 @@ export class StorageUsage {
         return [projectUrl(`/1.0/images/${volume.name}`, volume.project)];
       case 'custom':
         this.#refresh();
-        return (this.#attachments.get(volumeId(volume)) ?? []).map(({ url }) => url);
+        return [
+          ...(this.isServers(volume) ? ['/1.0'] : []),
+          ...(this.#attachments.get(volumeId(volume)) ?? []).map(({ url }) => url),
+        ];
     }
+  }
+
+  /** Whether the server keeps something of its own on the volume, or is about to. */
+  isServers(volume: VolumeId): boolean {
+    const id = volumeId(volume);
+    const { config = {} } = this.#options.server.get('config')?.value ?? {};
+    return this.#held.has(id) || serverVolumesOf(config).some((one) => volumeId(one) === id);
+  }
+
+  /** The server takes the volume, until disposed of; from then on its key says so. */
+  hold(volume: VolumeId): Disposable {
+    const id = volumeId(volume);
+    this.#held.add(id);
+    return { [Symbol.dispose]: () => void this.#held.delete(id) };
+  }
+
+  /** Whether an instance or a profile has the custom volume. */
+  attached(volume: VolumeId): boolean {
+    this.#refresh();
+    return this.#attachments.has(volumeId(volume));
   }
 
   /** Instances that have the custom volume attached, by themselves or through a profile. */

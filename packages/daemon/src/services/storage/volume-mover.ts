@@ -74,6 +74,7 @@ export class VolumeMover {
   /** Again under the lock: another request may have been first. */
   #check(from: StorageVolumeRecord, target: VolumeId): StorageVolumeRecord {
     const current = this.#context.require(from);
+    this.#context.assertNotServers(current, 'Volume is used by the server itself and cannot be renamed');
     this.#creator.assertAbsent(target);
     this.#context.assertIdle(current, 'Volume is still in use by running instances');
     if (target.project !== current.project)

@@ -151,6 +151,10 @@ export class FakeStorage implements InstanceStorage {
   customExists(): boolean {
     return true;
   }
+
+  isServers(): boolean {
+    return false;
+  }
 }
 
 function idOf(root: RootVolume): string {
@@ -291,6 +295,18 @@ export class FakeArchives implements BackupArchives {
 
   read(path: string): Readable {
     return Readable.from([Buffer.from(this.files.get(path)?.index ?? '')]);
+  }
+
+  async moveFolder(from: string, to: string): Promise<void> {
+    for (const [path, content] of this.files) {
+      if (!path.startsWith(`${from}/`)) continue;
+      this.files.delete(path);
+      this.files.set(`${to}${path.slice(from.length)}`, content);
+    }
+  }
+
+  async removeFolder(path: string): Promise<void> {
+    for (const file of this.files.keys()) if (file.startsWith(`${path}/`)) this.files.delete(file);
   }
 
   async size(path: string): Promise<number> {
