@@ -272,7 +272,7 @@ describe('faults', () => {
       opened += 1;
     });
     const instance = await connect().instances.get('c1');
-    const process = await instance.exec(['sleep', '1000']);
+    const process = await instance.exec(['sleep', '1000'], { lossTimeout: 300 });
     await until('the sockets', () => opened === 4);
     for (const one of open) one.destroy();
     expect(await failure(process.exited)).toBeInstanceOf(ClientConnectionFailed);

@@ -24,6 +24,11 @@ export interface ExecOptions {
   readonly stdin?: ExecInput;
   /** Kills the command and rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
+  /**
+   * Milliseconds that the server has to say how a command ended whose connection broke off, before `exited` rejects;
+   * default 5000.
+   */
+  readonly lossTimeout?: number;
 }
 
 /** How a command runs on a terminal. */
@@ -142,17 +147,21 @@ export async function startExec(
   context: ModelContext,
   path: string,
   body: StartBody,
-  options: Pick<ExecOptions, 'signal' | 'stdin'>,
+  options: Pick<ExecOptions, 'signal' | 'stdin' | 'lossTimeout'>,
 ): Promise<ExecProcess> {
   const { connection, operations } = context;
-  const { signal, stdin } = options;
+  const { signal, stdin, lossTimeout = LOSS_MS } = options;
   const { interactive, ...others } = body;
   const json = path.endsWith('/console') ? others : body;
   const { metadata, operation } = await connection.request<OperationRecord>('POST', path, { json, signal });
   const fds = (metadata.metadata as { fds?: Record<string, string> } | null)?.fds ?? {};
   try {
     const sockets = await openSockets({ connection, operation, fds, signal }, interactive);
-    const lost = lossOf(sockets.control, connection, path);
+    const lost = lossOf(sockets.control, lossTimeout, {
+      method: 'POST',
+      url: path,
+      endpoint: connection.transport.endpoint,
+    });
     const ended = Promise.race([operations.wait(operation, { signal: anyOf(signal, lost.signal) }), lost.failure])
       .then((record) => Number((record.metadata as { return?: number } | null)?.return ?? 0))
       .finally(() => lost.stop());
@@ -170,21 +179,22 @@ export async function startExec(
  * Watches for a control socket that breaks off without a close. The server then kills the command, which ends its
  * operation; a server that never says so must not be waited for without end.
  */
-function lossOf(control: WebSocketLike, connection: Connection, url: string): Loss {
+function lossOf(control: WebSocketLike, timeout: number, where: Where): Loss {
   const gone = new AbortController();
   const { promise, reject } = deferred<never>();
   promise.catch(() => undefined);
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const { endpoint } = connection.transport;
   const fail = (): void => {
-    reject(new ClientConnectionFailed('The connection to the command was lost', { method: 'POST', url, endpoint }));
+    reject(new ClientConnectionFailed('The connection to the command was lost', where));
     gone.abort();
   };
   control.addEventListener('close', ({ code }) => {
-    if (code === BROKEN_OFF) timer = setTimeout(fail, LOSS_MS);
+    if (code === BROKEN_OFF) timer = setTimeout(fail, timeout);
   });
   return { signal: gone.signal, failure: promise, stop: () => clearTimeout(timer) };
 }
+
+type Where = ConstructorParameters<typeof ClientConnectionFailed>[1];
 
 interface Loss {
   readonly signal: AbortSignal;
@@ -194,7 +204,7 @@ interface Loss {
 
 /** Close code of a websocket that ended without one. */
 const BROKEN_OFF = 1006;
-/** Milliseconds that the operation of a broken-off command has to end. */
+/** Default of `lossTimeout`. */
 const LOSS_MS = 5000;
 
 function anyOf(one: AbortSignal | undefined, other: AbortSignal): AbortSignal {

@@ -1,28 +1,37 @@
 import { createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
-import type { InstanceBackups, StorageVolumeBackups } from '@keelson/client';
+import type { Download, ProgressOptions } from '@keelson/client';
 import type { Context } from '../context.ts';
+import { counted } from '../input.ts';
 
 /** Something that can be backed up: an instance or a custom volume. */
-export interface BackedUp {
+export interface BackedUp<Make extends object> {
   readonly name: string;
-  readonly backups: Pick<InstanceBackups | StorageVolumeBackups, 'export' | 'delete'>;
+  readonly backups: {
+    create(definition: Make & { readonly name: string }, options: ProgressOptions): Promise<void>;
+    export(name: string, options: ProgressOptions): Promise<Download>;
+    delete(name: string): Promise<void>;
+  };
 }
 
-/** Makes a backup with `create`, writes it to `file` and deletes it on the server again, also when writing failed. */
-export async function saveBackup(
+/** Makes a backup, writes it to `file` and deletes it on the server again, also when writing failed. */
+export async function saveBackup<Make extends object>(
   context: Context,
-  source: BackedUp,
+  source: BackedUp<Make>,
   file: string,
-  create: (name: string) => Promise<unknown>,
+  make: Make,
 ): Promise<void> {
-  const { signal } = context;
+  const { signal, out } = context;
   const name = `export-${Date.now()}`;
-  context.out.progress(`Backing up ${source.name} …`);
-  await create(name);
+  const label = `Backing up ${source.name}`;
+  out.progress(`${label} …`);
+  await source.backups.create({ ...make, name }, { signal, onProgress: out.operation(label) });
   try {
-    await pipeline(await source.backups.export(name, { signal }), createWriteStream(file));
+    const download = await source.backups.export(name, { signal });
+    const told = out.bytes(`Writing ${file}`, download.size);
+    await pipeline(download, counted(told), createWriteStream(file));
   } finally {
     await source.backups.delete(name);
   }
+  out.clearProgress();
 }

@@ -1,6 +1,7 @@
 import type { InstancesPost } from '@keelson/api';
 import type { Instance } from '@keelson/client';
 import { type Command, defineCommand, keyValues, type Option, type Parsed, UsageError } from '../command.ts';
+import { devicesOf } from './overrides.ts';
 import type { Context } from '../context.ts';
 import { remoteOf, splitRemote } from '../remotes.ts';
 
@@ -24,12 +25,7 @@ const OPTIONS: readonly Option[] = [
 
 /** Definition of a new instance from the command line. */
 export function definitionOf(parsed: Parsed): InstancesPost {
-  const devices: Record<string, Record<string, string>> = {};
-  for (const word of parsed.values('device')) {
-    const [name = '', ...rest] = word.split(',');
-    if (name === '' || rest.length === 0) throw new UsageError(`"${word}" is not of the form name,key=value`);
-    devices[name] = { ...devices[name], ...keyValues(rest) };
-  }
+  const devices = devicesOf(parsed);
   const [pool, network] = [parsed.value('storage'), parsed.value('network')];
   if (pool !== undefined) devices['root'] = { type: 'disk', path: '/', pool };
   if (network !== undefined) devices['eth0'] = { type: 'nic', name: 'eth0', network };

@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import { type Image, NotFound } from '@keelson/client';
 import { type Command, defineCommand, keyValues, type Parsed, UsageError } from '../command.ts';
 import type { Context } from '../context.ts';
-import { openInput } from '../input.ts';
+import { counted, openInput } from '../input.ts';
 import { bytes, when } from '../output/format.ts';
 import { remoteOf, splitRemote } from '../remotes.ts';
 import { edited } from './editing.ts';
@@ -31,15 +31,17 @@ async function importImage(
   if (first === undefined || more.length > 0)
     throw new UsageError('Give one image file, or its metadata and its root file system');
   const client = context.clientOf(options.remote);
-  const content = await openInput(second ?? first);
+  const label = `Sending ${basename(second ?? first)}`;
+  const content = await openInput(second ?? first, (total) => context.out.bytes(label, total));
   const metadata = second === undefined ? undefined : await openInput(first);
-  context.out.progress(`Sending ${basename(second ?? first)} …`);
+  context.out.progress(`${label} …`);
   const made = await client.images.create(content, {
     ...(metadata === undefined ? {} : { metadata }),
     filename: basename(second ?? first),
     public: options.public,
     properties: options.properties,
     signal: context.signal,
+    onProgress: context.out.operation('Importing the image'),
   });
   for (const alias of options.aliases) await made.addAlias(alias);
   context.out.line(made.fingerprint);
@@ -51,30 +53,38 @@ async function exportImage(context: Context, word: string, target: string): Prom
   const file =
     target ||
     `${found.fingerprint}.${download.headers['content-type']?.startsWith('multipart/') ? 'multipart' : 'tar'}`;
-  await pipeline(download, createWriteStream(file));
+  await pipeline(download, counted(context.out.bytes(`Writing ${file}`, download.size)), createWriteStream(file));
   context.out.line(file);
 }
 
+const COPY_MODES = ['pull', 'relay'] as const;
+
 /** From an image server, or from one server to another. */
 async function copy(context: Context, parsed: Parsed): Promise<void> {
+  const { signal, out } = context;
   const source = splitRemote(parsed.arg('source'));
   const to = parsed.arg('target');
   if (!to.endsWith(':')) throw new UsageError(`"${to}" is no remote; write it with a colon, as in "local:"`);
-  const target = context.clientOf(to.slice(0, -1));
-  const options = {
-    wait: true,
-    public: parsed.flag('public'),
-    autoUpdate: parsed.flag('auto-update'),
-    signal: context.signal,
-  };
-  context.out.progress(`Copying image ${source.name} …`);
+  const mode = COPY_MODES.find((one) => one === parsed.value('mode'));
+  if (parsed.value('mode') !== undefined && mode === undefined)
+    throw new UsageError(`There is no mode "${parsed.value('mode')}"; there are ${COPY_MODES.join(', ')}`);
+  const target = context.clientOf(to.slice(0, -1), parsed.value('target-project'));
+  const label = `Copying image ${source.name}`;
+  out.progress(`${label} …`);
+  const options = { wait: true, autoUpdate: parsed.flag('auto-update'), signal, onProgress: out.operation(label) };
+  const open = parsed.flag('public');
   const from = remoteOf(source.remote);
-  const made =
-    from.protocol === 'simplestreams'
-      ? await target.images.createFromSimplestreams(from.address, source.name, options)
-      : await (await find(context, parsed.arg('source'))).copy(target, options);
-  for (const alias of parsed.values('alias')) await made?.addAlias(alias);
-  context.out.line(made?.fingerprint ?? '');
+  const aliases = new Set(parsed.values('alias'));
+  let made: Image | undefined;
+  if (from.protocol === 'simplestreams')
+    made = await target.images.createFromSimplestreams(from.address, source.name, { ...options, public: open });
+  else {
+    const found = await find(context, parsed.arg('source'));
+    made = await found.copy(target, { ...options, public: open, ...(mode === undefined ? {} : { mode }) });
+    if (parsed.flag('copy-aliases')) for (const { name } of found.aliases) aliases.add(name);
+  }
+  for (const alias of aliases) await made?.addAlias(alias);
+  out.line(made?.fingerprint ?? '');
 }
 
 const basics: readonly Command[] = [
@@ -128,6 +138,9 @@ const basics: readonly Command[] = [
       { name: 'alias', value: 'name', many: true, summary: 'alias to give the copy' },
       { name: 'public', summary: 'let everybody use it' },
       { name: 'auto-update', summary: 'keep it as its source is' },
+      { name: 'copy-aliases', summary: 'give the copy the aliases of its source' },
+      { name: 'mode', value: 'mode', summary: 'pull or relay; default: the most direct' },
+      { name: 'target-project', value: 'name', summary: 'project to put it in' },
     ],
     examples: ['keelson image copy images:debian/12 local: --alias debian'],
     run: copy,

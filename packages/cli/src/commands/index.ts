@@ -1,8 +1,10 @@
 import type { Command } from '../command.ts';
 import { adminCommands } from './admin.ts';
+import { backupCommands } from './backup.ts';
 import { completionCommands } from './completion.ts';
 import { configCommands } from './config.ts';
 import { consoleCommands } from './console.ts';
+import { copyCommands } from './copy.ts';
 import { createCommands } from './create.ts';
 import { execCommands } from './exec.ts';
 import { fileCommands } from './file.ts';
@@ -27,10 +29,12 @@ const all: readonly Command[] = [
   ...createCommands,
   ...listCommands,
   ...instanceCommands,
+  ...copyCommands,
   ...execCommands,
   ...consoleCommands,
   ...fileCommands,
   ...snapshotCommands,
+  ...backupCommands,
   ...configCommands,
   ...imageCommands,
   ...profileCommands,

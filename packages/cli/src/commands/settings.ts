@@ -85,7 +85,8 @@ export function settingsCommands(options: SettingsOptions): Command[] {
   ];
 }
 
-function settingsOf(parsed: Parsed): StringMap {
+/** `key=value` words, or one key and its value. @throws UsageError */
+export function settingsOf(parsed: Parsed): StringMap {
   const words = parsed.rest('settings');
   const [first, second] = words;
   if (words.length === 2 && first !== undefined && second !== undefined && !first.includes('='))

@@ -1,9 +1,8 @@
-import { type Command, defineCommand } from '../command.ts';
-import { saveBackup } from './backup-file.ts';
+import { type Command, defineCommand, type Parsed, UsageError } from '../command.ts';
 import type { Context } from '../context.ts';
-import { openInput } from '../input.ts';
 import type { Instance } from '@keelson/client';
 import { when } from '../output/format.ts';
+import { NEVER, timeOf } from './times.ts';
 
 const instance = { name: 'instance', summary: 'name of the instance' } as const;
 const snapshot = { name: 'snapshot', summary: 'name of the snapshot' } as const;
@@ -13,16 +12,38 @@ async function find(context: Context, word: string): Promise<Instance> {
   return client.instances.get(name);
 }
 
+async function create(context: Context, parsed: Parsed): Promise<void> {
+  const { signal } = context;
+  const found = await find(context, parsed.arg('instance'));
+  const name = parsed.maybe('snapshot');
+  const expires = parsed.flag('no-expiry') ? NEVER : parsed.value('expires');
+  if (parsed.flag('reuse')) {
+    if (name === undefined) throw new UsageError('Name the snapshot to put another in the place of');
+    if (await found.snapshots.exists(name, { signal })) await (await found.snapshots.get(name, { signal })).delete();
+  }
+  const label = `Taking a snapshot of ${found.name}`;
+  context.out.progress(`${label} …`);
+  const definition = {
+    ...(name === undefined ? {} : { name }),
+    ...(expires === undefined ? {} : { expires_at: timeOf(expires) }),
+    ...(parsed.flag('stateful') ? { stateful: true } : {}),
+  };
+  const made = await found.snapshots.create(definition, { signal, onProgress: context.out.operation(label) });
+  if (name === undefined) context.out.line(made.name);
+}
+
 export const snapshotCommands: readonly Command[] = [
   defineCommand({
     path: ['snapshot', 'create'],
     summary: 'Take a snapshot of an instance',
-    args: [instance, snapshot],
-    run: async (context, parsed) => {
-      await (await find(context, parsed.arg('instance'))).snapshots.create(parsed.arg('snapshot'), {
-        signal: context.signal,
-      });
-    },
+    args: [instance, { ...snapshot, optional: true, summary: 'name of the snapshot; the server picks one without' }],
+    options: [
+      { name: 'no-expiry', summary: 'keep it whatever the instance says' },
+      { name: 'expires', value: 'time', summary: 'when it goes by itself: 2027-01-31T12:00:00Z' },
+      { name: 'reuse', summary: 'in the place of one of that name' },
+      { name: 'stateful', summary: 'with the memory of the running instance, where the server can' },
+    ],
+    run: create,
   }),
   defineCommand({
     path: ['snapshot', 'list'],
@@ -65,65 +86,6 @@ export const snapshotCommands: readonly Command[] = [
     run: async (context, parsed) => {
       const found = await find(context, parsed.arg('instance'));
       await (await found.snapshots.get(parsed.arg('snapshot'))).delete();
-    },
-  }),
-  defineCommand({
-    path: ['publish'],
-    summary: 'Make an image of a stopped instance or a snapshot',
-    args: [{ name: 'source', summary: 'instance or instance/snapshot' }],
-    options: [
-      { name: 'alias', value: 'name', many: true, summary: 'alias to give the image' },
-      { name: 'public', summary: 'let everybody use it' },
-    ],
-    run: async (context, parsed) => {
-      const [name = '', part] = parsed.arg('source').split('/');
-      const found = await find(context, name);
-      const options = { wait: true, public: parsed.flag('public'), signal: context.signal };
-      context.out.progress(`Publishing ${parsed.arg('source')} …`);
-      const made =
-        part === undefined ? await found.publish(options) : await (await found.snapshots.get(part)).publish(options);
-      for (const alias of parsed.values('alias')) await made?.addAlias(alias);
-      context.out.line(made?.fingerprint ?? '');
-    },
-  }),
-  defineCommand({
-    path: ['export'],
-    summary: 'Back an instance up into a file',
-    args: [instance, { name: 'file', summary: 'where to' }],
-    options: [
-      { name: 'instance-only', summary: 'without snapshots' },
-      { name: 'optimized-storage', summary: "in the driver's own format, for a pool of the same kind" },
-      { name: 'compression', value: 'algorithm', summary: 'gzip, zstd, xz, … or none' },
-    ],
-    run: async (context, parsed) => {
-      const found = await find(context, parsed.arg('instance'));
-      const compression = parsed.value('compression');
-      const make = {
-        instance_only: parsed.flag('instance-only'),
-        optimized_storage: parsed.flag('optimized-storage'),
-        ...(compression === undefined ? {} : { compression_algorithm: compression }),
-      };
-      await saveBackup(context, found, parsed.arg('file'), (name) =>
-        found.backups.create({ name, ...make }, { signal: context.signal }),
-      );
-    },
-  }),
-  defineCommand({
-    path: ['import'],
-    summary: 'Make an instance from a backup file',
-    args: [
-      { name: 'file', summary: 'backup to read' },
-      { name: 'name', optional: true, summary: 'name of the instance; default: as in the backup' },
-    ],
-    options: [{ name: 'storage', short: 's', value: 'pool', summary: 'pool to put it in' }],
-    run: async (context, parsed) => {
-      const [name, pool] = [parsed.maybe('name'), parsed.value('storage')];
-      const made = await context.client.instances.import(await openInput(parsed.arg('file')), {
-        ...(name === undefined ? {} : { name }),
-        ...(pool === undefined ? {} : { pool }),
-        signal: context.signal,
-      });
-      context.out.line(made.name);
     },
   }),
 ];

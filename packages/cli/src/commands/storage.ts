@@ -76,5 +76,20 @@ export const storageCommands: readonly Command[] = [
       });
     },
   }),
-  ...settingsCommands({ path: ['storage'], noun: 'storage pool', writable: ['config', 'description'], find }),
+  defineCommand({
+    path: ['storage', 'show'],
+    summary: 'Show a storage pool',
+    args: [pool],
+    options: [{ name: 'resources', summary: 'its space and inodes in place of its settings' }],
+    run: async (context, parsed) => {
+      const found = await find(context, parsed.arg('pool'));
+      context.out.record(parsed.flag('resources') ? await found.resources.get() : found.record);
+    },
+  }),
+  ...settingsCommands({
+    path: ['storage'],
+    noun: 'storage pool',
+    writable: ['config', 'description'],
+    find,
+  }).filter(({ path }) => path.at(-1) !== 'show'),
 ];

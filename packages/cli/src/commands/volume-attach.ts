@@ -28,9 +28,13 @@ const profiles: Holder = {
 async function attach(holder: Holder, context: Context, parsed: Parsed): Promise<void> {
   const found = await findVolume(context, parsed.arg('pool'), parsed.arg('volume'));
   const object = await holder.find(context, parsed.arg(holder.noun));
-  const device = parsed.value('device') ?? found.name;
+  // As in lxc: with two words the first names the device.
+  const [first, last] = [parsed.maybe('path'), parsed.maybe('mount')];
+  if (last !== undefined && parsed.value('device') !== undefined)
+    throw new UsageError('Name the device once: before the path, or with --device');
+  const device = parsed.value('device') ?? (last === undefined ? found.name : (first ?? found.name));
   if (object.devices[device] !== undefined) throw new UsageError(`There is a device "${device}" already`);
-  const path = parsed.maybe('path');
+  const path = last ?? first;
   if (path === undefined && found.content_type === 'filesystem')
     throw new UsageError('Name the path to mount the volume at');
   const disk = {
@@ -62,7 +66,10 @@ async function detach(holder: Holder, context: Context, parsed: Parsed): Promise
   await object.save({ wait: true });
 }
 
-const where = { name: 'path', optional: true, summary: 'where to mount it in the guest' } as const;
+const where = [
+  { name: 'path', optional: true, summary: 'where to mount it in the guest' },
+  { name: 'mount', optional: true, summary: 'the path, where the word before names the device' },
+] as const;
 const options = [
   { name: 'device', value: 'name', summary: 'name of the device; default: that of the volume' },
   { name: 'read-only', summary: 'the guest cannot write to it' },
@@ -73,7 +80,7 @@ export const volumeAttachCommands: readonly Command[] = [
   defineCommand({
     path: ['storage', 'volume', 'attach'],
     summary: 'Give an instance a custom volume as a disk',
-    args: [pool, volume, { name: 'instance', summary: 'name of the instance' }, where],
+    args: [pool, volume, { name: 'instance', summary: 'name of the instance' }, ...where],
     options,
     examples: ['keelson storage volume attach default data web /srv/data'],
     run: (context, parsed) => attach(instances, context, parsed),
@@ -87,7 +94,7 @@ export const volumeAttachCommands: readonly Command[] = [
   defineCommand({
     path: ['storage', 'volume', 'attach-profile'],
     summary: 'Give all instances of a profile a custom volume as a disk',
-    args: [pool, volume, { name: 'profile', summary: 'name of the profile' }, where],
+    args: [pool, volume, { name: 'profile', summary: 'name of the profile' }, ...where],
     options,
     run: (context, parsed) => attach(profiles, context, parsed),
   }),

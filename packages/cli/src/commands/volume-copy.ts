@@ -1,8 +1,9 @@
 import { type Command, defineCommand, type Parsed, UsageError } from '../command.ts';
-import type { Context } from '../context.ts';
+import type { VolumeMove } from '@keelson/client';
+import { type Context, sameServer, type Target } from '../context.ts';
 import { openInput } from '../input.ts';
 import { saveBackup } from './backup-file.ts';
-import { findVolume, follow, placeOf, pool, volume } from './volume-target.ts';
+import { findVolume, placeOf, pool, volume } from './volume-target.ts';
 
 const MODES = ['pull', 'push', 'relay'] as const;
 /** The option that names the way between servers. */
@@ -27,65 +28,53 @@ async function copy(context: Context, parsed: Parsed): Promise<void> {
   const to = placeOf(parsed.arg('target'));
   const [source, target] = [context.target(from.pool), context.target(to.pool)];
   const label = `Copying ${from.name}`;
-  const chosen = modeOf(parsed);
-  const [volumeOnly, refresh] = [parsed.flag('volume-only'), parsed.flag('refresh')];
-  const project = parsed.value('target-project');
-  if (source.client !== target.client) {
-    if (refresh || from.snapshot !== undefined || project !== undefined)
-      throw new UsageError('--refresh, --target-project and single snapshots are for copies within one server');
-    context.out.progress(`${label} …`);
-    const found = await findVolume(context, from.pool, from.name);
-    const where = { name: to.name, pool: target.name, to: target.client, volumeOnly };
-    await found.copy({ ...where, ...(chosen === undefined ? {} : { mode: chosen }) }, { signal: context.signal });
-    context.out.clearProgress();
-    return;
-  }
-  const name = from.snapshot === undefined ? from.name : `${from.name}/${from.snapshot}`;
-  // The source is in the project the client works in, also when the copy goes into another.
-  const sourceProject = project === undefined ? {} : { project: context.options.project ?? 'default' };
-  const json = {
-    name: to.name,
-    type: 'custom',
-    source: { type: 'copy', pool: source.name, name, volume_only: volumeOnly, refresh, ...sourceProject },
+  context.out.progress(`${label} …`);
+  const found = await findVolume(context, from.pool, from.name);
+  const where = { ...wayOf(parsed, { source, target }), name: to.name, pool: target.name };
+  const { snapshot } = from;
+  const refresh = parsed.flag('refresh');
+  const what = { ...(refresh ? { refresh } : {}), ...(snapshot === undefined ? {} : { snapshot }) };
+  const onProgress = context.out.copying(label);
+  const { signal } = context;
+  await found.copy({ ...where, ...what, volumeOnly: parsed.flag('volume-only'), onProgress }, { signal });
+  context.out.clearProgress();
+}
+
+type Ends = { readonly source: Target; readonly target: Target };
+
+/** Within a server nothing goes over the network, whatever `--mode` says. */
+function wayOf(parsed: Parsed, { source, target }: Ends): Pick<VolumeMove, 'to' | 'mode' | 'project'> {
+  const [chosen, project] = [modeOf(parsed), parsed.value('target-project')];
+  const within = sameServer(source, target);
+  return {
+    to: target.client,
+    ...(within || chosen === undefined ? {} : { mode: chosen }),
+    ...(project === undefined ? {} : { project }),
   };
-  const place = target.client.api.part('storage-pools').part(target.name).part('volumes').part('custom');
-  const query = project === undefined ? {} : { query: { project } };
-  await follow(context, target.client, label, place.post({ json, ...query, signal: context.signal }));
 }
 
 async function move(context: Context, parsed: Parsed): Promise<void> {
   const from = placeOf(parsed.arg('source'));
   const to = placeOf(parsed.arg('target'));
+  if (from.snapshot !== undefined) throw new UsageError('A snapshot does not move; copy it to make a volume of it');
   const [source, target] = [context.target(from.pool), context.target(to.pool)];
-  const project = parsed.value('target-project');
   const label = `Moving ${from.name}`;
-  const chosen = modeOf(parsed);
-  if (source.client !== target.client) {
-    if (project !== undefined) throw new UsageError('--target-project is for moves within one server');
-    context.out.progress(`${label} …`);
-    const found = await findVolume(context, from.pool, from.name);
-    const where = { name: to.name, pool: target.name, to: target.client };
-    await found.rename({ ...where, ...(chosen === undefined ? {} : { mode: chosen }) }, { signal: context.signal });
-    context.out.clearProgress();
-    return;
-  }
-  const elsewhere = target.name !== source.name || project !== undefined;
-  const json = {
+  context.out.progress(`${label} …`);
+  const found = await findVolume(context, from.pool, from.name);
+  const { to: client, ...way } = wayOf(parsed, { source, target });
+  const within = sameServer(source, target);
+  const { signal } = context;
+  const where = {
     name: to.name,
-    ...(elsewhere ? { pool: target.name } : {}),
-    ...(project === undefined ? {} : { project }),
+    // A pool makes it a move although the name alone would do.
+    ...(within && target.name === source.name && way.project === undefined ? {} : { pool: target.name }),
+    ...(within || client === undefined ? {} : { to: client }),
   };
-  const place = source.client.api
-    .part('storage-pools')
-    .part(source.name)
-    .part('volumes')
-    .part('custom')
-    .part(from.name);
-  await follow(context, source.client, label, place.post({ json, signal: context.signal }));
+  await found.rename({ ...where, ...way, onProgress: context.out.copying(label) }, { signal });
+  context.out.clearProgress();
 }
 
 async function exported(context: Context, parsed: Parsed): Promise<void> {
-  const target = context.target(parsed.arg('pool'));
   const found = await findVolume(context, parsed.arg('pool'), parsed.arg('volume'));
   const compression = parsed.value('compression');
   const make = {
@@ -93,21 +82,21 @@ async function exported(context: Context, parsed: Parsed): Promise<void> {
     optimized_storage: parsed.flag('optimized-storage'),
     ...(compression === undefined ? {} : { compression_algorithm: compression }),
   };
-  const backups = target.client.api
-    .part('storage-pools')
-    .part(target.name)
-    .part('volumes')
-    .part(found.type)
-    .part(found.name)
-    .part('backups');
-  await saveBackup(context, found, parsed.maybe('file') ?? 'backup.tar.gz', (name) =>
-    follow(
-      context,
-      target.client,
-      `Backing up ${found.name}`,
-      backups.post({ json: { name, ...make }, signal: context.signal }),
-    ),
-  );
+  await saveBackup(context, found, parsed.maybe('file') ?? 'backup.tar.gz', make);
+}
+
+async function imported(context: Context, parsed: Parsed): Promise<void> {
+  const { client, name: pool } = context.target(parsed.arg('pool'));
+  const file = parsed.arg('file');
+  const type = parsed.value('type') ?? (file.endsWith('.iso') ? 'iso' : 'backup');
+  if (type !== 'iso' && type !== 'backup') throw new UsageError(`There is no kind "${type}"; there are backup and iso`);
+  const name = parsed.maybe('volume');
+  if (type === 'iso' && name === undefined) throw new UsageError('Name the volume');
+  const content = await openInput(file, (total) => context.out.bytes(`Sending ${file}`, total));
+  const { volumes } = await client.storagePools.get(pool);
+  const onProgress = context.out.operation(`Importing ${file}`);
+  await volumes.import(name, content, { type, signal: context.signal, onProgress });
+  context.out.clearProgress();
 }
 
 export const volumeCopyCommands: readonly Command[] = [
@@ -127,6 +116,7 @@ export const volumeCopyCommands: readonly Command[] = [
     examples: [
       'keelson storage volume copy default/data backup/data',
       'keelson storage volume copy default/data office:default/data',
+      'keelson storage volume copy default/data/before-upgrade office:default/old',
     ],
     run: copy,
   }),
@@ -160,20 +150,6 @@ export const volumeCopyCommands: readonly Command[] = [
       { name: 'volume', optional: true, summary: 'name of the volume; default: as in the backup' },
     ],
     options: [{ name: 'type', value: 'kind', summary: 'backup or iso; default: as the file is called' }],
-    run: async (context, parsed) => {
-      const { client, name } = context.target(parsed.arg('pool'));
-      const file = parsed.arg('file');
-      const type = parsed.value('type') ?? (file.endsWith('.iso') ? 'iso' : 'backup');
-      if (type !== 'iso' && type !== 'backup')
-        throw new UsageError(`There is no kind "${type}"; there are backup and iso`);
-      const named = parsed.maybe('volume');
-      if (type === 'iso' && named === undefined) throw new UsageError('Name the volume');
-      const content = await openInput(file);
-      const headers: Record<string, string> = { 'Content-Type': 'application/octet-stream' };
-      if (named !== undefined) headers['X-LXD-name'] = named;
-      if (type === 'iso') headers['X-LXD-type'] = 'iso';
-      const place = client.api.part('storage-pools').part(name).part('volumes').part('custom');
-      await follow(context, client, `Importing ${file}`, place.post({ raw: content, headers, signal: context.signal }));
-    },
+    run: imported,
   }),
 ];

@@ -1,6 +1,7 @@
 import { type Command, defineCommand, type Parsed, UsageError } from '../command.ts';
 import type { Context } from '../context.ts';
 import { when } from '../output/format.ts';
+import { NEVER, timeOf } from './times.ts';
 import { findVolume, pool, volume } from './volume-target.ts';
 
 const snapshot = { name: 'snapshot', summary: 'name of the snapshot' } as const;
@@ -14,23 +15,14 @@ async function create(context: Context, parsed: Parsed): Promise<void> {
     const known = (await found.snapshots.all()).some((one) => one.name.split('/').at(-1) === name);
     if (known) await found.snapshots.delete(name);
   }
-  context.out.progress(`Taking a snapshot of ${found.name} …`);
+  const label = `Taking a snapshot of ${found.name}`;
+  context.out.progress(`${label} …`);
   await found.snapshots.create(
     { ...(name === undefined ? {} : { name }), ...(expires === undefined ? {} : { expires_at: timeOf(expires) }) },
-    { signal: context.signal },
+    { signal: context.signal, onProgress: context.out.operation(label) },
   );
   context.out.clearProgress();
 }
-
-/** @throws UsageError */
-function timeOf(text: string): string {
-  if (text === NEVER) return NEVER;
-  const time = new Date(text);
-  if (Number.isNaN(time.getTime())) throw new UsageError(`"${text}" is no time such as 2027-01-31T12:00:00Z`);
-  return time.toISOString();
-}
-
-const NEVER = '0001-01-01T00:00:00Z';
 
 export const volumeSnapshotCommands: readonly Command[] = [
   defineCommand({
@@ -108,7 +100,7 @@ export const volumeSnapshotCommands: readonly Command[] = [
       const found = await findVolume(context, parsed.arg('pool'), parsed.arg('volume'));
       await found.snapshots.update(parsed.arg('snapshot'), {
         ...(description === undefined ? {} : { description }),
-        ...(expires === undefined ? {} : { expires_at: timeOf(expires === 'never' ? NEVER : expires) }),
+        ...(expires === undefined ? {} : { expires_at: timeOf(expires) }),
       });
     },
   }),

@@ -1,17 +1,29 @@
-import type { Operation } from '@keelson/api';
-import type { Client, StorageVolume } from '@keelson/client';
-import type { ApiResponse } from '@keelson/client';
+import type { StorageVolume } from '@keelson/client';
 import { UsageError } from '../command.ts';
 import type { Context } from '../context.ts';
-import { answerOf } from './answer.ts';
 
 export const pool = { name: 'pool', summary: 'name of the pool' } as const;
 export const volume = { name: 'volume', summary: 'name of the volume; type/name for one that is not custom' } as const;
+/** Of commands that also work on a snapshot. */
+export const volumeOrSnapshot = { ...volume, summary: `${volume.summary}; volume/snapshot for a snapshot` } as const;
 
-/** `type/name`, or the name of a custom volume. */
+const TYPES = ['custom', 'container', 'virtual-machine', 'image'];
+
+/** `volume`, `volume/snapshot`, and both behind `type/`. @throws UsageError */
+export function partsOf(word: string): { type: string; name: string; snapshot: string | undefined } {
+  const parts = word.split('/');
+  const type = parts.length > 1 && TYPES.includes(parts[0] ?? '') ? parts.shift() : undefined;
+  const [name = '', snapshot, ...more] = parts;
+  if (name === '' || snapshot === '' || more.length > 0)
+    throw new UsageError(`"${word}" is neither a volume nor volume/snapshot, with or without its type before`);
+  return { type: type ?? 'custom', name, snapshot };
+}
+
+/** `type/name`, or the name of a custom volume. @throws UsageError for a snapshot */
 export function typed(word: string): { type: string; name: string } {
-  const at = word.indexOf('/');
-  return at < 0 ? { type: 'custom', name: word } : { type: word.slice(0, at), name: word.slice(at + 1) };
+  const { type, name, snapshot } = partsOf(word);
+  if (snapshot !== undefined) throw new UsageError(`"${word}" is a snapshot; name a volume`);
+  return { type, name };
 }
 
 /** @throws NotFound */
@@ -29,17 +41,14 @@ export function placeOf(word: string): { pool: string; name: string; snapshot: s
   return { pool, name, snapshot };
 }
 
-/** Sends a request and shows the progress of the operation that it starts until that ends. @throws APIException */
-export async function follow(
+/** The volume that `volume/snapshot` is of, and the snapshot. @throws NotFound */
+export async function findPart(
   context: Context,
-  client: Client,
-  label: string,
-  request: Promise<ApiResponse>,
-): Promise<void> {
-  const { signal, out } = context;
-  out.progress(`${label} …`);
-  const started = await answerOf<Partial<Operation> | null>(request);
-  if (started?.id !== undefined)
-    await client.operations.waitForOperation(started.id, { signal, onProgress: out.operation(label) });
-  out.clearProgress();
+  poolWord: string,
+  word: string,
+): Promise<{ readonly found: StorageVolume; readonly snapshot: string | undefined }> {
+  const target = context.target(poolWord);
+  const { type, name, snapshot } = partsOf(word);
+  const { volumes } = await target.client.storagePools.get(target.name);
+  return { found: await volumes.get(type, name), snapshot };
 }

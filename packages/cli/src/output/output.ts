@@ -1,6 +1,7 @@
 import type { Operation } from '@keelson/api';
+import type { CopyProgress } from '@keelson/client';
 import { stringify } from 'yaml';
-import { type Column, type Format, formatList } from './format.ts';
+import { bytes, type Column, type Format, formatList } from './format.ts';
 
 /** A stream that may be a terminal. */
 export interface Terminal extends NodeJS.WritableStream {
@@ -64,14 +65,39 @@ export class Output {
   /** Shows what an operation says of its progress, for example `Unpacking image: 45%`. */
   operation(label: string): (operation: Operation) => void {
     return (operation) => {
-      const metadata = (operation.metadata ?? {}) as Record<string, unknown>;
-      const found = Object.entries(metadata).find(
-        ([key, value]) => key.endsWith('_progress') && typeof value === 'string',
-      );
-      const bar = barOf(metadata['progress']);
-      this.progress(found === undefined ? `${label} …` : `${label}: ${bar}${String(found[1])}`);
+      const { text, bar } = progressOf(operation);
+      this.progress(text === undefined ? `${label} …` : `${label}: ${bar}${text}`);
     };
   }
+
+  /** As `operation`, for a copy with an operation at either end: what the receiving one says goes before. */
+  copying(label: string): CopyProgress {
+    const show = this.operation(label);
+    let received = false;
+    return (operation, side) => {
+      if (progressOf(operation).text === undefined) return;
+      received ||= side === 'target';
+      if (side === 'target' || !received) show(operation);
+    };
+  }
+
+  /** Shows how much of `total` bytes passed, which may be unknown. */
+  bytes(label: string, total: number | undefined): (done: number) => void {
+    return (done) => {
+      const part = total === undefined || total === 0 ? undefined : Math.min(100, Math.floor((done * 100) / total));
+      this.progress(`${label}: ${part === undefined ? bytes(done) : `${barOf({ percent: String(part) })}${part}%`}`);
+    };
+  }
+}
+
+/** The text of the stage an operation is at, and a bar where it knows how much is done. */
+function progressOf({ metadata }: Operation): { readonly text: string | undefined; readonly bar: string } {
+  const { progress, ...rest } = (metadata ?? {}) as Record<string, unknown>;
+  const { stage } = (progress ?? {}) as { stage?: unknown };
+  const texts = Object.entries(rest).filter(([key, value]) => key.endsWith('_progress') && typeof value === 'string');
+  // Earlier stages keep their texts.
+  const found = texts.find(([key]) => key === `${String(stage)}_progress`) ?? texts.at(-1);
+  return { text: found === undefined ? undefined : String(found[1]), bar: barOf(progress) };
 }
 
 const BAR = 20;

@@ -121,20 +121,22 @@ export class SnapshotManager extends Manager<InstanceSnapshot, Snapshot, 'name'>
     this.#instance = instance;
   }
 
-  /** Takes a snapshot and waits until it is there. `POST /1.0/instances/<instance>/snapshots` @throws APIException when the name is taken */
-  async create(
-    definition: string | (InstanceSnapshotsPost & { readonly name: string }),
-    options: WaitOptions = {},
-  ): Promise<Snapshot> {
-    const body = typeof definition === 'string' ? { name: definition } : definition;
+  /**
+   * Takes a snapshot and waits until it is there; without a name the instance's pattern gives one, for which `wait`
+   * must be. `POST /1.0/instances/<instance>/snapshots` @throws APIException when the name is taken
+   */
+  async create(definition: string | InstanceSnapshotsPost, options: WaitOptions = {}): Promise<Snapshot> {
+    const json = typeof definition === 'string' ? { name: definition } : definition;
     const { connection, operations } = this.context;
-    const { operation } = await connection.request('POST', `${this.#instance()}/snapshots`, {
-      json: body,
-      signal: options.signal,
-    });
-    if (options.wait === false) return this.definition.make(body.name, {}, false);
-    await operations.wait(operation, { signal: options.signal, onProgress: options.onProgress });
-    return this.get(body.name, { signal: options.signal });
+    const { signal, onProgress, wait = true } = options;
+    const { name } = json;
+    // The operation does not say which name the pattern gave.
+    const before = name === undefined ? new Set((await this.all({ signal })).map((one) => one.name)) : undefined;
+    const { operation } = await connection.request('POST', `${this.#instance()}/snapshots`, { json, signal });
+    if (name !== undefined && !wait) return this.definition.make(name, {}, false);
+    await operations.wait(operation, { signal, onProgress });
+    const made = name ?? (await this.all({ signal })).find((one) => before?.has(one.name) === false)?.name ?? '';
+    return this.get(made, { signal });
   }
 }
 

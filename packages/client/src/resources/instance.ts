@@ -215,10 +215,10 @@ export class Instance extends Model<InstanceRecord> {
    * Attaches to the console of a running instance: what it prints is `stdout`, what is written goes to it. Leaving it
    * (`await using`, an aborted signal) does not end the instance. `POST /1.0/instances/<name>/console` @throws APIException
    */
-  async console(options: Pick<ShellOptions, 'width' | 'height' | 'signal'> = {}): Promise<ExecProcess> {
-    const { width = 80, height = 24, signal } = options;
+  async console(options: Pick<ShellOptions, 'width' | 'height' | 'signal' | 'lossTimeout'> = {}): Promise<ExecProcess> {
+    const { width = 80, height = 24, ...rest } = options;
     const body = { type: 'console', width, height, interactive: true };
-    return startExec(this.context, `${this.path}/console`, body, signal === undefined ? {} : { signal });
+    return startExec(this.context, `${this.path}/console`, body, rest);
   }
 
   /** What the console showed. `GET /1.0/instances/<name>/console` */

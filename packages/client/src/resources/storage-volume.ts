@@ -18,7 +18,7 @@ import {
 import type { AllOptions } from '../manager.ts';
 import type { CopyProgress, MigrationMode } from '../migration.ts';
 import type { RequestBody } from '../transport/types.ts';
-import { exists, inProject, projectOf, sameServer, serverHeaders } from './common.ts';
+import { exists, inProject, nameOf, projectOf, sameServer, serverHeaders } from './common.ts';
 import type { StoragePoolManager } from './storage-pool.ts';
 import { copyVolume } from './storage-volume-copy.ts';
 import { StorageVolumeBackups, StorageVolumeSnapshots } from './storage-volume-parts.ts';
@@ -260,9 +260,12 @@ export class StorageVolumeManager {
     return this.#context.connection.path('storage-pools', this.#pool, 'volumes', type);
   }
 
-  /** Makes a custom volume from an exported backup (`type` `backup`) or an ISO image (`iso`). `POST …/volumes/custom` @throws APIException */
+  /**
+   * Makes a custom volume from an exported backup (`type` `backup`) or an ISO image (`iso`). A backup has a name of its
+   * own, which holds where none is given. `POST …/volumes/custom` @throws APIException
+   */
   async import(
-    name: string,
+    name: string | undefined,
     content: RequestBody,
     options: ProgressOptions & { readonly type?: 'backup' | 'iso' } = {},
   ): Promise<StorageVolume> {
@@ -272,10 +275,11 @@ export class StorageVolumeManager {
       ...serverHeaders({ name, type: options.type === 'iso' ? 'iso' : undefined }),
     };
     const path = connection.path('storage-pools', this.#pool, 'volumes', 'custom');
-    const answer = await connection.request('POST', path, { raw: content, headers, signal: options.signal });
     const { signal, onProgress } = options;
+    const answer = await connection.request<Operation>('POST', path, { raw: content, headers, signal });
     if (answer.operation !== '') await operations.wait(answer.operation, { signal, onProgress });
-    return this.get('custom', name, options);
+    const [made = ''] = answer.metadata?.resources?.['storage_volumes'] ?? [];
+    return this.get('custom', name ?? nameOf(made), options);
   }
 
   #make(
