@@ -57,6 +57,7 @@ export class VolumeRefresh {
     { added, gone }: RefreshChange,
     work: (pool: StoragePool, ref: VolumeRef) => Promise<void>,
   ): Promise<void> {
+    this.#context.assertNotServers(record, 'Volume is used by the server itself and cannot be refreshed');
     const { intents, snapshots, ids } = this.#context.deps;
     const { pool, ref } = await this.#context.open(record);
     const before = pool.snapshotsCopy === true ? undefined : `${PREFIX}${ids.secret(6)}`;
