@@ -25,12 +25,27 @@ export function osdPool(key: string, name: string): string {
   return name;
 }
 
-/** Arguments every new image gets. */
+/** What `rbd create --image-feature` knows. */
+const FEATURES = [
+  ...['data-pool', 'deep-flatten', 'dirty-cache', 'exclusive-lock', 'fast-diff', 'journaling', 'layering'],
+  ...['migrating', 'non-primary', 'object-map', 'operations', 'striping'],
+];
+
+/** Names of RBD's features only: Ceph's programs look for options of their own everywhere on their command line. */
+function featuresOf(config: Config): string[] {
+  const asked = (config['ceph.rbd.features'] ?? 'layering').split(',').map((feature) => feature.trim());
+  const features = asked.filter((feature) => feature !== '');
+  const unknown = features.find((feature) => !FEATURES.includes(feature));
+  if (unknown !== undefined)
+    throw errors.badRequest(`Invalid value for option "ceph.rbd.features": RBD has no feature "${unknown}"`);
+  return features;
+}
+
+/** Arguments every new image gets. @throws bad-request. */
 export function imageArguments(config: Config): string[] {
-  const features = (config['ceph.rbd.features'] ?? 'layering').split(',').map((feature) => feature.trim());
   const dataPool = config['ceph.osd.data_pool_name'] ?? '';
   return [
-    ...features.filter((feature) => feature !== '').flatMap((feature) => ['--image-feature', feature]),
+    ...featuresOf(config).flatMap((feature) => ['--image-feature', feature]),
     ...(dataPool === '' ? [] : ['--data-pool', osdPool('ceph.osd.data_pool_name', dataPool)]),
   ];
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { placeOf, sizeOf } from './config.ts';
+import { imageArguments, placeOf, sizeOf } from './config.ts';
 import { imageName, snapshotName, userSnapshot, viewName } from './names.ts';
 
 describe('names of RBD images', () => {
@@ -41,6 +41,30 @@ describe('config of a ceph pool', () => {
     expect(placeOf(spec(config), '/c')).toEqual({ conf: '/c/far.conf', user: 'lxd', pool: 'o' });
     expect(() => placeOf(spec({ 'ceph.osd.pool_name': '-x' }), '/c')).toThrow('ceph.osd.pool_name');
     expect(() => placeOf(spec({ 'ceph.cluster_name': '../x' }), '/c')).toThrow('Invalid name of a Ceph cluster');
+  });
+
+  const bent = ['-x', '--conf=/tmp/x', 'a/b', 'a@b', 'a b', 'a,b', '..', 'a\nb', 'a\0b', 'ä'];
+
+  it.each([
+    ['ceph.osd.pool_name', bent],
+    ['source', bent],
+    ['ceph.cluster_name', ['../x', 'a/b', '.a', 'a b', 'a,b', 'a\nb', '..']],
+    ['ceph.user.name', bent.filter((name) => !['a@b', '..'].includes(name))],
+  ])('takes nothing as %s that is more than a name', (key, values) => {
+    for (const value of values) expect(() => placeOf(spec({ [key]: value }), '/c'), value).toThrow(/Invalid/);
+  });
+
+  it('gives images known features and a data pool only', () => {
+    expect(imageArguments({ 'ceph.rbd.features': 'layering, exclusive-lock,' })).toEqual([
+      ...['--image-feature', 'layering', '--image-feature', 'exclusive-lock'],
+    ]);
+    for (const feature of ['--log-file=/etc/cron.d/x', '-c', 'layering --conf=/x', 'unknown'])
+      expect(() => imageArguments({ 'ceph.rbd.features': feature }), feature).toThrow(
+        `Invalid value for option "ceph.rbd.features": RBD has no feature "${feature}"`,
+      );
+    expect(imageArguments({ 'ceph.osd.data_pool_name': 'data' }).slice(-2)).toEqual(['--data-pool', 'data']);
+    for (const pool of bent)
+      expect(() => imageArguments({ 'ceph.osd.data_pool_name': pool }), pool).toThrow('ceph.osd.data_pool_name');
   });
 
   it('gives volumes a size', () => {

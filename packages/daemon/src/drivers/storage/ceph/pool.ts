@@ -22,7 +22,7 @@ import type {
   Volumes,
 } from '../contract.ts';
 import { recoveryOf, removeNotes } from './adopt.ts';
-import { DEFAULT_PLACEMENT_GROUPS, placeOf, reusesPool } from './config.ts';
+import { DEFAULT_PLACEMENT_GROUPS, imageArguments, placeOf, reusesPool } from './config.ts';
 import type { CephContext } from './context.ts';
 import { RbdImages } from './images.ts';
 import { placeholder } from './names.ts';
@@ -134,6 +134,7 @@ export class CephPool implements StoragePool {
       if ((config[key] ?? '') !== (this.spec.config[key] ?? ''))
         throw errors.badRequest(`Invalid option "${key}": it cannot change while the pool is there`);
     }
+    imageArguments(config);
     this.spec = { ...this.spec, config };
   }
 
@@ -155,6 +156,7 @@ export class CephPool implements StoragePool {
   async prepare(): Promise<Record<string, string>> {
     const { pool } = this.#place;
     const { config } = this.spec;
+    imageArguments(config);
     await this.#assertConfigured();
     const there = (await this.#osdPools()).includes(pool);
     const images = there ? await listImages(this.#place) : [];

@@ -13,7 +13,7 @@ export function sourceOf({ config }: PoolSpec, cephFolder: string): CephfsMount 
   const [fileSystem = '', ...folders] = source.split('/');
   const names = folders.filter((name) => name !== '');
   if (
-    fileSystem === '' ||
+    !/^\w[\w.-]*$/.test(fileSystem) ||
     /[,:\s\0]/.test(source) ||
     names.some((name) => name === '.' || name === '..' || name === '.snap')
   )
