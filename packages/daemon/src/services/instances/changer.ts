@@ -18,7 +18,7 @@ import { idMapText } from './plan/idmap.ts';
 import { deviceVolatile, settleNics } from './plan/volatile.ts';
 import { etagSource } from './reader.ts';
 import type { InstanceRemover } from './remover.ts';
-import { rootSize } from './rules.ts';
+import { checkPaths, rootSize } from './rules.ts';
 import type { InstanceStarter } from './starter.ts';
 
 export interface ChangeRequest extends By {
@@ -92,6 +92,7 @@ export class InstanceChanger {
     );
     const missing = await missingSource(Object.fromEntries(touched));
     if (missing !== undefined) throw errors.badRequest(missing);
+    checkPaths(wanted.devices);
     rules.checkDevices(record.project, after.devices);
     this.#context.deps.guard.checkInstance(wanted);
     await this.#apply(this.#settle(wanted, before, after, plan), { before, after, plan });

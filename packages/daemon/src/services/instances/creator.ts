@@ -159,8 +159,12 @@ export class InstanceCreator {
     ]);
     undo.commit();
     this.#context.lifecycle('instance-created', record, by, {
-      context: { location: 'none', 'storage-pool': record.pool, type: record.type },
+      context: { 'storage-pool': record.pool, type: record.type },
     });
+    for (const { value } of this.#context.snapshotsOf(record.project, record.name))
+      this.#context.lifecycle('instance-snapshot-created', record, by, {
+        below: `/snapshots/${encodeURIComponent(value.name)}`,
+      });
     await this.#remover.refreshReservations(this.#context.expand(record).devices);
   }
 

@@ -6,7 +6,7 @@ import type { InstanceRecord, InstanceType } from '../../state/records/instance.
 import { type InstanceContext, NEVER_USED } from './context.ts';
 import { RootDiskError, rootDisk } from './plan/expand.ts';
 import { idMapText } from './plan/idmap.ts';
-import { rootSize } from './rules.ts';
+import { checkPaths, rootSize } from './rules.ts';
 import { settleNics } from './plan/volatile.ts';
 
 /** A new instance before its root exists. */
@@ -62,6 +62,7 @@ export function draftInstance(context: InstanceContext, request: DraftRequest): 
   });
   const root = prefixed(`${RECORD_FAILURE}Failed initialising instance: `, () => {
     const found = prefixed('Failed getting root disk: ', () => rootDisk(effective.devices));
+    checkPaths(devices);
     context.rules.checkDevices(project, effective.devices);
     return found;
   });

@@ -15,6 +15,7 @@ import { InstanceLifecycle } from './lifecycle.ts';
 import { InstanceLogService } from './log-service.ts';
 import { InstanceMetadataService } from './metadata-service.ts';
 import { MigrationSource } from './migration/source.ts';
+import { checkRootsOfUsers } from './profile-roots.ts';
 import { PublishSources } from './publish-sources.ts';
 import { InstanceReader } from './reader.ts';
 import { RecoveredInstances } from './recovered.ts';
@@ -81,6 +82,7 @@ export class InstanceService implements ProfileGuard, AsyncDisposable {
   /** `ProfileGuard`: what a profile may hold. */
   check(profile: ProfileRecord): void {
     this.#context.rules.checkProfile(profile);
+    checkRootsOfUsers(this.#context, profile);
   }
 
   /** `ProfileGuard`: running instances follow a profile. */

@@ -56,7 +56,12 @@ export class InstanceLifecycle {
         const current = this.#context.require(project, name);
         if (this.#context.isRunning(current)) throw errors.badRequest('Instance is running');
         checkDeletable(this.#context.expand(current));
+        const snapshots = this.#context.snapshotsOf(project, name);
         await this.#remover.remove(current);
+        for (const { value } of snapshots)
+          this.#context.lifecycle('instance-snapshot-deleted', current, request, {
+            below: `/snapshots/${encodeURIComponent(value.name)}`,
+          });
         this.#context.lifecycle('instance-deleted', current, request);
       },
     });
@@ -67,10 +72,8 @@ export class InstanceLifecycle {
     const record = this.#context.require(project, name, request.type);
     const newName = body.name ?? '';
     if (body.migration === true) return this.#migrate(record, body, request);
-    if (newName !== '') checkInstanceName(newName);
-    if (newName === '' || newName === name || this.#context.find(project, newName) !== undefined) {
-      throw errors.conflict(`Name "${newName === '' ? name : newName}" already in use`);
-    }
+    if (newName === '' || newName === name) throw errors.conflict(`Name "${name}" already in use`);
+    this.#checkNewName(project, newName);
     return this.#context.deps.operations.start({
       class: 'task',
       project,
@@ -94,14 +97,15 @@ export class InstanceLifecycle {
     if (pool === '' && (body.project ?? '') === '') return this.#departures.start(record, body, request);
     if ((body.project ?? '') !== '' && body.project !== project)
       throw errors.notImplemented('Moving between projects is not supported yet');
-    if ((body.name ?? '') !== '' && body.name !== name)
-      throw errors.badRequest('Cannot rename an instance while it moves to another pool');
+    const newName = body.name || name;
+    const renamed = newName !== name;
+    if (renamed) this.#checkNewName(project, newName);
     return this.#context.deps.operations.start({
       class: 'task',
       project,
       description: 'Migrating instance',
       resources: { instances: [this.#context.url(project, name)] },
-      locks: [this.#context.lock(record)],
+      locks: [this.#context.lock(record), ...(renamed ? [this.#context.lock({ project, name: newName })] : [])],
       run: async (operation) => {
         const current = this.#context.require(project, name);
         if (this.#context.isRunning(current))
@@ -109,10 +113,22 @@ export class InstanceLifecycle {
         if (!this.#context.deps.storage.poolExists(pool))
           throw errors.badRequest('Failed loading storage pool: Storage pool not found');
         if (pool === current.pool) throw errors.badRequest(`Instance is already in pool "${pool}"`);
+        if (renamed) this.#checkNewName(project, newName);
         await this.#move(current, pool, operation);
         this.#context.lifecycle('instance-updated', current, request);
+        if (!renamed) return;
+        await this.#rename(this.#context.require(project, name), newName);
+        this.#context.lifecycle('instance-renamed', { project, name: newName }, request, {
+          context: { old_name: name },
+        });
       },
     });
+  }
+
+  /** @throws bad-request, conflict when it is taken. */
+  #checkNewName(project: string, name: string): void {
+    checkInstanceName(name);
+    if (this.#context.find(project, name) !== undefined) throw errors.conflict(`Name "${name}" already in use`);
   }
 
   async #rename(record: InstanceRecord, newName: string): Promise<void> {

@@ -90,7 +90,7 @@ export class RecoveredInstances {
       record,
       {},
       {
-        context: { location: 'none', 'storage-pool': record.pool, type: record.type },
+        context: { 'storage-pool': record.pool, type: record.type },
       },
     );
     await this.#remover.refreshReservations(this.#context.expand(record).devices);

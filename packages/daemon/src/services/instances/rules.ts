@@ -40,7 +40,11 @@ export class InstanceRules {
 
   /** Devices in force for an instance. */
   checkDevices(project: string, devices: Devices): void {
-    for (const [name, device] of sortedEntries(devices)) this.#checkDevice(project, name, device);
+    for (const [name, device] of sortedEntries(devices)) {
+      this.#checkDevice(project, name, device);
+      const { type, path = '' } = device;
+      if (type === 'disk' && path === '') throw errors.badRequest(`${failed(name)}${MISSING_PATH}`);
+    }
     try {
       rootDisk(devices);
     } catch (error) {
@@ -74,13 +78,14 @@ export class InstanceRules {
     if (problem !== undefined) throw errors.badRequest(problem.message);
     this.checkDeviceTypes(profile.devices);
     for (const [name, device] of sortedEntries(profile.devices)) this.#checkDevice(profile.project, name, device);
+    checkPaths(profile.devices);
     if (Object.values(profile.devices).filter(isRootDisk).length > 1) {
       throw errors.badRequest('Invalid devices: Failed detecting root disk device: More than one root device found');
     }
   }
 
   #checkDevice(project: string, name: string, device: Config): void {
-    const prefix = `Invalid devices: Device validation failed for "${name}": `;
+    const prefix = failed(name);
     if (device['type'] === 'nic') {
       try {
         this.#checks.validateNic(project, device);
@@ -98,6 +103,24 @@ export class InstanceRules {
   }
 }
 
+const MISSING_PATH = 'Disk entry is missing the required "source" or "path" property';
+
+function failed(device: string): string {
+  return `Invalid devices: Device validation failed for "${device}": `;
+}
+
+/**
+ * Disks that one instance or one profile has itself are at different places; what profiles add may meet there.
+ * @throws bad-request with LXD's text
+ */
+export function checkPaths(devices: Devices): void {
+  const disks = sortedEntries(devices).filter(([, { type, path = '' }]) => type === 'disk' && path !== '');
+  for (const [name, { path }] of disks) {
+    if (disks.filter(([, other]) => other['path'] === path).length > 1)
+      throw errors.badRequest(`${failed(name)}More than one disk device uses the same path "${path}"`);
+  }
+}
+
 /** LXD loads a nic before it checks its options; what stops the loading names the device again. */
 function nicPrefix(name: string, message: string): string {
   const loading = message === 'Unsupported device type' || message.startsWith('Failed to load network');
@@ -112,9 +135,7 @@ function missingPart(device: Config): string | undefined {
       if (path.split('/').includes('..')) return 'The path of a disk cannot hold ".."';
       if (path === '/' && source !== '') return 'Root disk entry may not have a "source" property set';
       if (path === '/' && (device['pool'] ?? '') === '') return 'Root disk entry must have a "pool" property set';
-      return (source === '' || path === '') && path !== '/'
-        ? 'Disk entry is missing the required "source" or "path" property'
-        : undefined;
+      return source === '' && path !== '/' ? MISSING_PATH : undefined;
     case 'unix-char':
     case 'unix-block':
       if (path.split('/').includes('..')) return 'The path of a device cannot hold ".."';

@@ -286,8 +286,11 @@ export class InstanceSnapshots {
             signal,
           );
         await this.#restore(this.#context.require(project, name), found);
-        this.#context.lifecycle('instance-restored', record, request, { context: { snapshot } });
-        if (running) await this.#starter.start(this.#context.require(project, name), signal);
+        const context = { snapshot: `${name}/${snapshot}` };
+        this.#context.lifecycle('instance-restored', record, request, { context });
+        if (!running) return;
+        await this.#starter.start(this.#context.require(project, name), signal);
+        this.#context.lifecycle('instance-started', record, request);
       },
     });
   }

@@ -132,7 +132,7 @@ export class StorageUsage {
     const inherited = record.profiles.map((name) => profiles.get(`${home}/${name}`)?.value.devices ?? {});
     const devices: Devices = Object.assign({}, ...inherited, record.devices);
     this.#addDevices(record.project, devices, { url, instance: record });
-    for (const pool of new Set([record.pool, ...poolsIn(record.devices)])) this.#use(pool, url);
+    this.#use(record.pool, url); // its other disks are volumes, which are listed themselves
   }
 
   #addDevices(project: string, devices: Devices, attachment: Attachment): void {
