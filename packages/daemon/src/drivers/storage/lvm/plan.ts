@@ -111,12 +111,13 @@ export function removeVolumes({ group }: Place, names: readonly string[]): LvmCo
   return ['lvremove', '--force', ...names.map((name) => `${group}/${name}`)];
 }
 
+/** LVM asks before it changes a plain snapshot, for its origin changes with it. */
 export function activate({ group }: Place, name: string): LvmCommand {
-  return ['lvchange', '--activate', 'y', '--ignoreactivationskip', `${group}/${name}`];
+  return ['lvchange', '--yes', '--activate', 'y', '--ignoreactivationskip', `${group}/${name}`];
 }
 
 export function deactivate({ group }: Place, name: string): LvmCommand {
-  return ['lvchange', '--activate', 'n', `${group}/${name}`];
+  return ['lvchange', '--yes', '--activate', 'n', `${group}/${name}`];
 }
 
 export function resizeVolume({ group }: Place, name: string, size: number): LvmCommand {
