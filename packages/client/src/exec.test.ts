@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { type ExecProcess, OutputStream } from './index.ts';
 import { TinyServer } from './testing/tiny-server.ts';
@@ -87,6 +87,19 @@ describe('exec', () => {
     ended = true;
     await process[Symbol.asyncDispose]();
     expect(tiny.requests.length).toBeGreaterThan(0);
+  });
+
+  it('one that was left holds the program back no longer', async () => {
+    const left = new AbortController();
+    const instance = await tiny.client().instances.get('c1');
+    const timers = vi.spyOn(globalThis, 'setTimeout');
+    const process = await instance.exec(['flood'], { signal: left.signal, lossTimeout: 54_321 });
+    left.abort(new Error('left'));
+    await expect(process.exited).rejects.toThrow('left');
+    for (const socket of sockets.clients) socket.terminate();
+    await stalled();
+    expect(timers.mock.calls.filter(([, delay]) => delay === 54_321)).toEqual([]);
+    timers.mockRestore();
   });
 
   it('pauses at a mebibyte, goes on at half of it', () => {

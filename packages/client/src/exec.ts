@@ -184,14 +184,20 @@ function lossOf(control: WebSocketLike, timeout: number, where: Where): Loss {
   const { promise, reject } = deferred<never>();
   promise.catch(() => undefined);
   let timer: ReturnType<typeof setTimeout> | undefined;
+  let over = false;
   const fail = (): void => {
     reject(new ClientConnectionFailed('The connection to the command was lost', where));
     gone.abort();
   };
   control.addEventListener('close', ({ code }) => {
-    if (code === BROKEN_OFF) timer = setTimeout(fail, timeout);
+    // Once nobody waits any more, a timer would only hold the program back.
+    if (code === BROKEN_OFF && !over) timer = setTimeout(fail, timeout);
   });
-  return { signal: gone.signal, failure: promise, stop: () => clearTimeout(timer) };
+  const stop = (): void => {
+    over = true;
+    clearTimeout(timer);
+  };
+  return { signal: gone.signal, failure: promise, stop };
 }
 
 type Where = ConstructorParameters<typeof ClientConnectionFailed>[1];
