@@ -1,4 +1,5 @@
-import { mirrorTree, GuestRoot } from '../host/files.ts';
+import { mirrorTree } from '../host/files.ts';
+import { GuestRoot } from '../host/guest-root.ts';
 import { UserNamespaces } from '../host/idmap.ts';
 import { cloneMount, unmountAll } from '../host/mounts.ts';
 import { prepareJail, receiveTree, sendTree } from '../host/tools/rsync.ts';

@@ -3,7 +3,8 @@ import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { GuestRoot, writeFileAtomic } from './files.ts';
+import { writeFileAtomic } from './files.ts';
+import { GuestRoot } from './guest-root.ts';
 
 describe('GuestRoot', () => {
   let outside: string;

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { errors } from '../core/errors.ts';
-import { type FileStat, GuestRoot } from './files.ts';
+import { type FileStat, GuestRoot } from './guest-root.ts';
 import { errnoOf } from './syscalls.ts';
 
 /** Where a guest's files lie, and the host ids that stand for guest ids `0 … size-1`; undefined: they are the same. */
