@@ -1,0 +1,181 @@
+import { readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Operation } from '@keelson/api';
+import { type CephCluster, command, named, startCeph, startDaemon, type TestDaemon, until } from '@keelson/testkit';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { probeRbd } from './rbd.ts';
+
+const probe = await probeRbd();
+const ROUNDS = 5;
+const MIB = 1024 ** 2;
+const SIZE = 8 * MIB;
+const VOLUMES = '/1.0/storage-pools/rbd/volumes/custom';
+
+describe.skipIf(!probe.ok)(named('faults around a ceph pool', probe), () => {
+  let cluster: CephCluster;
+  let daemon: TestDaemon;
+
+  beforeAll(async () => {
+    cluster = await startCeph();
+    daemon = await startDaemon({ env: { KEELSON_CEPH_DIR: cluster.folder } });
+    const config = { 'ceph.osd.pg_num': '4', 'volume.size': '32MiB' };
+    await daemon.run('POST', '/1.0/storage-pools', { name: 'rbd', driver: 'ceph', config });
+  }, 180_000);
+  afterAll(async () => {
+    cluster?.thaw();
+    await daemon?.[Symbol.asyncDispose]();
+    await cluster?.[Symbol.asyncDispose]();
+  }, 120_000);
+
+  const list = async (url: string) => (await daemon.request<string[] | null>('GET', url)).body.metadata ?? [];
+  const names = async (url: string) =>
+    (await list(url))
+      .filter((one) => url.endsWith('snapshots') || !one.includes('/snapshots/'))
+      .map((one) => one.split('/').at(-1) ?? '')
+      .sort();
+  const rbd = async (...args: string[]) => JSON.parse(await cluster.rbd(...args, '--format', 'json'));
+  const imagesOf = async (): Promise<string[]> => rbd('ls', 'rbd');
+
+  /** Writes `word` over all of an image that nobody has mapped. */
+  const fill = async (image: string, word: string): Promise<void> => {
+    const number = (value: number): Buffer => {
+      const bytes = Buffer.alloc(8);
+      bytes.writeBigUInt64LE(BigInt(value));
+      return bytes;
+    };
+    const head = ['rbd diff v1\ns', number(SIZE), 'w', number(0), number(SIZE)].map((part) => Buffer.from(part));
+    const file = join(daemon.stateDir, 'fill');
+    writeFileSync(file, Buffer.concat([...head, Buffer.alloc(SIZE, word), Buffer.from('e')]));
+    await cluster.rbd('import-diff', '--no-progress', file, `rbd/${image}`);
+  };
+  /** What an image holds if it holds nothing else. */
+  const wordIn = async (state: string): Promise<string> => {
+    const script = 'rbd --conf "$0" export --no-progress "$1" - | fold -w 4 | sort -u | head -c 64';
+    return (await command('sh', ['-c', script, cluster.conf, `rbd/${state}`])).stdout.trim();
+  };
+
+  const changeVolumes = async (): Promise<void> => {
+    const source = { type: 'copy', pool: 'rbd', name: 'v' };
+    await daemon.run('POST', VOLUMES, { name: 'v', content_type: 'block', config: { size: String(SIZE) } });
+    await fill('custom_default_v.block', 'old ');
+    await daemon.run('POST', `${VOLUMES}/v/snapshots`, { name: 's0' });
+    await fill('custom_default_v.block', 'new ');
+    await daemon.run('POST', VOLUMES, { name: 'deep', source });
+    await daemon.run('POST', VOLUMES, { name: 'w', source: { ...source, volume_only: true } });
+    await daemon.run('PUT', `${VOLUMES}/deep`, { restore: 's0' });
+    await daemon.run('POST', `${VOLUMES}/w`, { name: 'y' });
+    await daemon.run('POST', `${VOLUMES}/deep/snapshots/s0`, { name: 's1' });
+    await daemon.run('DELETE', `${VOLUMES}/v`);
+    await daemon.run('DELETE', `${VOLUMES}/y`);
+  };
+  const changeRoots = async (): Promise<void> => {
+    const devices = { root: { type: 'disk', path: '/', pool: 'rbd' } };
+    await daemon.run('POST', '/1.0/instances', { name: 'c', source: { type: 'none' }, devices, profiles: [] });
+    await daemon.run('POST', '/1.0/instances/c/snapshots', { name: 's0' });
+    await daemon.run('POST', '/1.0/instances', { name: 'd', source: { type: 'copy', source: 'c' } });
+    await daemon.run('PUT', '/1.0/instances/c', { restore: 's0' });
+    await daemon.run('POST', '/1.0/instances/c', { name: 'e' });
+    await daemon.run('DELETE', '/1.0/instances/e/snapshots/s0');
+    await daemon.run('DELETE', '/1.0/instances/d');
+    await daemon.run('DELETE', '/1.0/instances/e');
+  };
+  const clean = async (): Promise<void> => {
+    for (const url of await list('/1.0/instances')) await daemon.run('DELETE', url);
+    for (const name of await names(VOLUMES)) await daemon.run('DELETE', `${VOLUMES}/${name}`);
+  };
+
+  /** Records and images tell the same story, every image is one whole state, and nothing is left of what was cut off. */
+  const check = async (at: string): Promise<void> => {
+    const volumes = await names(VOLUMES);
+    const instances = await names('/1.0/instances');
+    const wanted = [
+      ...volumes.map((name) => `custom_default_${name}.block`),
+      ...instances.map((name) => `container_${name}`),
+    ];
+    const images = await imagesOf();
+    const zombies = images.filter((name) => name.startsWith('zombie_'));
+    const others = images.filter((name) => !zombies.includes(name));
+    expect(others.sort(), `images ${at}`).toEqual([...wanted, 'lxd_rbd'].sort());
+    const stands = new Set<string>();
+    for (const image of images) {
+      const { parent } = await rbd('info', `rbd/${image}`);
+      if (parent !== undefined) stands.add(parent.image).add(`${parent.image}@${parent.snapshot}`);
+    }
+    expect(
+      zombies.filter((name) => !stands.has(name)),
+      `zombies ${at}`,
+    ).toEqual([]);
+    for (const image of others) {
+      const snapshots: { name: string }[] = await rbd('snap', 'ls', `rbd/${image}`);
+      const users = snapshots.flatMap(({ name }) => (name.startsWith('snapshot_') ? [name.slice(9)] : []));
+      const own = snapshots.filter(({ name }) => !name.startsWith('snapshot_'));
+      expect(
+        own.filter(({ name }) => !stands.has(`${image}@${name}`)),
+        `${image} ${at}`,
+      ).toEqual([]);
+      const [, name = ''] = /^(?:container|custom_default)_([^.]+)/.exec(image) ?? [];
+      if (name === '') continue;
+      const url = image.startsWith('container') ? `/1.0/instances/${name}` : `${VOLUMES}/${name}`;
+      expect(users.sort(), `snapshots of ${image} ${at}`).toEqual(await names(`${url}/snapshots`));
+      if (!image.startsWith('custom') || name === 'v') continue;
+      expect(['old', 'new'], `${image} ${at}`).toContain(await wordIn(image));
+      for (const user of users) expect(await wordIn(`${image}@snapshot_${user}`), `${image}@${user} ${at}`).toBe('old');
+    }
+    expect(readdirSync(join(daemon.stateDir, 'storage-pools/rbd/staging')), at).toEqual([]);
+  };
+
+  it(`kill -9 leaves whole things only, ${ROUNDS} times`, { timeout: 600_000 }, async () => {
+    const change = () => Promise.all([changeVolumes(), changeRoots()]);
+    const started = performance.now();
+    await change();
+    const length = performance.now() - started;
+    await check('after the first');
+    await clean();
+    for (let round = 0; round < ROUNDS; round++) {
+      const cut = Promise.allSettled([changeVolumes(), changeRoots()]);
+      const moment = ((round + Math.random()) / ROUNDS) * length;
+      await sleep(moment);
+      await daemon.kill();
+      await cut;
+      await daemon.start();
+      await check(`after a kill at ${Math.round(moment)} of ${Math.round(length)} ms`);
+      await clean();
+    }
+    expect(await imagesOf()).toEqual(['lxd_rbd']);
+    await change();
+    await check('at the end');
+    await clean();
+    const { mounts, loops, processes } = await daemon.leftovers();
+    expect([mounts, loops, [...processes.values()]]).toEqual([[], [], []]);
+  });
+
+  it('a cluster that stops answering fails what is asked, not the daemon', { timeout: 300_000 }, async () => {
+    const start = async (method: string, path: string, body?: object) =>
+      (await daemon.request<Operation>(method, path, body)).body.operation ?? '';
+    const ended = async (operation: string) =>
+      (await daemon.request<Operation>('GET', `${operation}/wait?timeout=240`)).body.metadata;
+    await daemon.run('POST', VOLUMES, { name: 'v', content_type: 'block', config: { size: String(SIZE) } });
+    await fill('custom_default_v.block', 'old ');
+    await daemon.run('POST', `${VOLUMES}/v/snapshots`, { name: 's0' });
+    cluster.freeze();
+    onTestFinished(() => cluster.thaw());
+    const snapshot = await start('POST', `${VOLUMES}/v/snapshots`, { name: 's1' });
+    const copy = await start('POST', VOLUMES, { name: 'w', source: { type: 'copy', pool: 'rbd', name: 'v' } });
+    const began = performance.now();
+    expect((await daemon.request('GET', `${VOLUMES}?recursion=1`)).status).toBe(200);
+    expect(performance.now() - began).toBeLessThan(5000);
+    for (const operation of [snapshot, copy])
+      expect(await ended(operation)).toMatchObject({
+        status_code: 400,
+        err: expect.stringContaining('does not answer'),
+      });
+    cluster.thaw();
+    // What was asked of the cluster may be done once it answers again.
+    await until('the cluster', async () => (await imagesOf()).length > 0, { timeoutMs: 60_000 });
+    await daemon.run('POST', `${VOLUMES}/v/snapshots`, { name: 's1' });
+    await daemon.run('POST', VOLUMES, { name: 'w', source: { type: 'copy', pool: 'rbd', name: 'v' } });
+    await check('once it answers again');
+    await clean();
+  });
+});
