@@ -20,7 +20,10 @@ const SHARED: readonly (readonly [path: RegExp, feature: SharedFeature])[] = [
 ];
 
 /** The server's own: a project is named only to tell which uses are shown, and need not exist, as with LXD. */
-const SERVER_WIDE = /^\/1\.0\/storage-pools(\/:pool(\/resources)?)?$/;
+const SERVER_WIDE = /^\/1\.0(\/storage-pools(\/:pool(\/resources)?)?)?$/;
+
+/** What has a project of its own, whatever the request names: its handler asks for the right to that. */
+const OWN_PROJECT = /^\/1\.0\/operations\/:id(\/|$)/;
 
 const forbidden = (): KeelsonError => errors.unauthorized('not authorized');
 
@@ -40,9 +43,11 @@ export function checkAccess(
     if (route.access === 'admin' && !isAdmin(caller)) throw forbidden();
   }
   if (!isScoped(route)) return;
-  // A project the caller may not use looks the same whether it exists or not.
-  if (caller.kind === 'restricted' && !mayUseProject(caller, scope.project)) throw forbidden();
-  if (!SERVER_WIDE.test(route.path) && !projects.exists(scope.project)) {
+  if (SERVER_WIDE.test(route.path) || OWN_PROJECT.test(route.path)) return;
+  // A project the caller may not use looks the same whether it exists or not; but what is open to all is to them.
+  if (caller.kind === 'restricted' && route.access !== 'untrusted' && !mayUseProject(caller, scope.project))
+    throw forbidden();
+  if (!projects.exists(scope.project)) {
     throw errors.notFound(`Failed loading project "${scope.project}": Project not found`);
   }
   if (caller.kind === 'restricted' && route.method !== 'GET') checkHome(route, caller, scope.project, projects);

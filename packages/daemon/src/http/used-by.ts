@@ -8,10 +8,15 @@ export function hideForeignUsers<T extends object>(caller: Caller, record: T): T
   return { ...record, used_by: users.filter((url) => mayUseProject(caller, projectOf(String(url)))) };
 }
 
-/** A list of such records. */
-export function hideForeignUsersIn(caller: Caller, list: RecordList): RecordList {
+/** A storage pool as this caller may see it: without its settings, which name devices and accounts of the host. */
+export function hidePool<T extends object>(caller: Caller, record: T): T {
+  return isAdmin(caller) ? record : { ...hideForeignUsers(caller, record), config: {} };
+}
+
+/** A list of records, each as `hide` leaves it. */
+export function hideIn(caller: Caller, list: RecordList, hide: typeof hideForeignUsers): RecordList {
   if (isAdmin(caller)) return list;
-  const values = (): object[] => list.values().map((value) => hideForeignUsers(caller, value));
+  const values = (): object[] => list.values().map((value) => hide(caller, value));
   return {
     version: `${caller.projects.join(',')}|${list.version}`,
     urls: () => list.urls(),

@@ -4,17 +4,17 @@ import { bindList } from '../list.ts';
 import { created, empty, sync } from '../reply.ts';
 import { changeOptions } from '../request.ts';
 import { bind, type RouteBinding } from '../route.ts';
-import { hideForeignUsers, hideForeignUsersIn } from '../used-by.ts';
+import { hideIn, hidePool } from '../used-by.ts';
 
 export function storagePoolRoutes(pools: StoragePools): RouteBinding[] {
   return [
-    bindList(routes['storage-pools.list'], ({ caller }) => hideForeignUsersIn(caller, pools.list())),
+    bindList(routes['storage-pools.list'], ({ caller }) => hideIn(caller, pools.list(), hidePool)),
     bind(routes['storage-pools.create'], async (request) =>
       created(await pools.create(request.body, changeOptions(request))),
     ),
     bind(routes['storage-pools.get'], ({ caller, params }) => {
       const { pool, etag } = pools.get(params.pool);
-      return sync(hideForeignUsers(caller, pool), etag);
+      return sync(hidePool(caller, pool), etag);
     }),
     bind(routes['storage-pools.put'], async (request) => {
       await pools.put(request.params.pool, request.body, changeOptions(request));

@@ -5,6 +5,9 @@ import type { Events } from '../events/contract.ts';
 import type { HostFacts, ServerApi } from './contract.ts';
 import type { ServerConfig } from './server-config.ts';
 
+/** So many answers are kept: the request names the project in them as it likes. */
+const TEXTS = 100;
+
 export interface ServerServiceOptions {
   readonly config: ServerConfig;
   readonly facts: HostFacts;
@@ -35,6 +38,7 @@ export class ServerService implements ServerApi {
     const known = this.#texts.get(key);
     if (known?.stamp === stamp) return known;
     const fresh = { stamp, ...this.#render(caller, { ...this.#options.facts, addresses: [...addresses], project }) };
+    if (this.#texts.size >= TEXTS) this.#texts.clear();
     this.#texts.set(key, fresh);
     return fresh;
   }
