@@ -55,19 +55,30 @@ describe.skipIf(!probe.ok)(named('between LXD and Keelson', probe), () => {
     expect(await world.look(lxd, 'b2')).toEqual(wanted);
   });
 
-  test('a refresh in both directions', async () => {
-    await world.ok('init', 'lxd:tiny', 'lxd:r1');
-    await world.ok('copy', 'lxd:r1', 'k:r1');
-    await world.ok('start', 'lxd:r1');
-    await world.ok('exec', 'lxd:r1', '--', 'sh', '-c', 'mkdir /nasty; echo new > /nasty/file');
-    await world.ok('snapshot', 'lxd:r1', 's0');
-    await world.ok('copy', 'lxd:r1', 'k:r1', '--refresh', '--stateless');
-    await world.ok('stop', '--force', 'lxd:r1');
-    expect(await world.look(keelson, 'r1')).toEqual(await world.look(lxd, 'r1'));
-    expect(await world.ok('list', 'k:r1', '-c', 'S', '--format', 'csv')).toBe('1\n');
-    await world.ok('snapshot', 'k:r1', 's1');
-    await world.ok('copy', 'k:r1', 'lxd:r1', '--refresh');
-    expect(await world.ok('list', 'lxd:r1', '-c', 'S', '--format', 'csv')).toBe('2\n');
+  test.each(['p-dir', 'p-btrfs'])('a refresh in both directions on %s', async (pool) => {
+    const name = `refreshed-${pool}`;
+    const count = (side: Side): Promise<string> =>
+      world.ok('list', `${side.name}:${name}`, '-c', 'S', '--format', 'csv');
+    await world.ok('init', 'lxd:tiny', `lxd:${name}`, '--storage', pool);
+    await world.ok('snapshot', `lxd:${name}`, 'both');
+    await world.ok('copy', `lxd:${name}`, `k:${name}`, '--storage', pool);
+    await world.ok('start', `lxd:${name}`);
+    await world.ok('exec', `lxd:${name}`, '--', 'sh', '-c', 'mkdir /nasty; echo new > /nasty/file');
+    await world.ok('snapshot', `lxd:${name}`, 's0');
+    await world.ok('copy', `lxd:${name}`, `k:${name}`, '--refresh', '--stateless');
+    await world.ok('stop', '--force', `lxd:${name}`);
+    const first = await world.look(lxd, name);
+    expect(await world.look(keelson, name)).toEqual(first);
+    expect(await count(keelson)).toBe('2\n');
+    await world.ok('start', `k:${name}`);
+    await world.ok('exec', `k:${name}`, '--', 'sh', '-c', 'echo newer > /nasty/file');
+    await world.ok('stop', '--force', `k:${name}`);
+    await world.ok('snapshot', `k:${name}`, 's1');
+    await world.ok('copy', `k:${name}`, `lxd:${name}`, '--refresh');
+    expect(await count(lxd)).toBe('3\n');
+    const second = await world.look(lxd, name);
+    expect(second).not.toEqual(first);
+    expect(await world.look(keelson, name)).toEqual(second);
   });
 
   test.each(['p-dir', 'p-btrfs'])('custom volumes on %s', async (pool) => {

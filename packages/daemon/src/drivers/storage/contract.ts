@@ -226,6 +226,11 @@ export interface NativeTransfer {
    * @throws conflict when the target exists and `refresh` is not set.
    */
   receive(target: VolumeRef, options: { readonly refresh: boolean } & VolumeOptions): Promise<NativeReceive>;
+  /**
+   * By the name of each snapshot names of its content, which mean the same on any server: one never stands for two
+   * contents. A stream that builds on a snapshot finds any that shares a name with it. Absent: a refresh goes file by file.
+   */
+  identities?(volume: VolumeRef): Promise<ReadonlyMap<string, readonly string[]>>;
 }
 
 /** What lies inside a part and has a stream of its own: on btrfs a subvolume that a guest made. */

@@ -14,6 +14,8 @@ export interface SubvolumeInfo {
   readonly receivedUuid: string | undefined;
   /** Transaction of the sender that it was received at; 0 when it was not received. */
   readonly sentAt: bigint;
+  /** Transaction of its last change. */
+  readonly changedAt: bigint;
 }
 
 export function subvolumeInfo(path: string): Promise<SubvolumeInfo> {
@@ -25,6 +27,7 @@ export function subvolumeInfo(path: string): Promise<SubvolumeInfo> {
       uuid: buffer.toString('hex', 296, 312),
       receivedUuid: /^0*$/.test(received) ? undefined : received,
       sentAt: buffer.readBigUInt64LE(360),
+      changedAt: buffer.readBigUInt64LE(344),
     };
   });
 }

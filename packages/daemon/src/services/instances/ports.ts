@@ -115,7 +115,12 @@ export interface InstanceStorage {
   usage(root: RootVolume): Promise<number | undefined>;
   /** @throws bad-request with the reason when the pool cannot. */
   resize(root: RootVolume, size: number | undefined): Promise<void>;
-  snapshot(root: RootVolume, name: string, options: { running: boolean; expiresAt: string }): Promise<void>;
+  /** `made`: the pool has it already, and it is recorded only. */
+  snapshot(
+    root: RootVolume,
+    name: string,
+    options: { running: boolean; expiresAt: string; made?: boolean },
+  ): Promise<void>;
   renameSnapshot(root: RootVolume, name: string, newName: string): Promise<void>;
   deleteSnapshot(root: RootVolume, name: string): Promise<void>;
   /** Returns the names of later snapshots that had to go (`zfs.remove_snapshots`). */

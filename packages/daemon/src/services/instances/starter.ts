@@ -124,7 +124,8 @@ export class InstanceStarter {
       'volatile.idmap.base': this.#context.idMapKeys(effective.config, range),
       'volatile.idmap.current': map,
       'volatile.idmap.next': map,
-      'volatile.last_state.idmap': map,
+      // Files carry guest ids, which mounts map: another server that takes over the record must not take them for mapped.
+      'volatile.last_state.idmap': idMapText(undefined),
     };
     return { ...record, config: { ...config, ...keys } };
   }

@@ -28,8 +28,8 @@ export interface Landing {
   readonly options: RootOptions;
   /** The volume is there and is brought up to date; else it is made. */
   readonly exists: boolean;
-  /** Makes a snapshot of what has arrived; default: the pool's own. */
-  readonly keep?: (name: string) => Promise<void>;
+  /** Makes a snapshot of what has arrived, or is told of one the pool has `made`; default: the pool's own. */
+  readonly keep?: (name: string, made: boolean) => Promise<void>;
 }
 
 interface Receiving {
@@ -184,7 +184,7 @@ export class VolumeReceiver {
     const { pool, target, options } = landing;
     if (pool.transfer === undefined) throw errors.internal('The pool has no format of its own');
     const parts = await describedParts(delivery, channel);
-    await using receive = await pool.transfer.receive(target, { ...options, refresh: false });
+    await using receive = await pool.transfer.receive(target, { ...options, refresh: landing.exists });
     for (const { snapshot, inside } of parts) {
       await receive.accept(snapshot, counting(channel.read(), count), {
         signal,
@@ -193,13 +193,14 @@ export class VolumeReceiver {
     }
     signal.throwIfAborted();
     await receive.commit();
+    for (const { name } of delivery.snapshots) await landing.keep?.(name, true);
     return target.type === 'custom' ? new Map() : await nativeBeside(landing, delivery.snapshots);
   }
 }
 
 async function keep({ pool, target, keep: own }: Landing, name: string): Promise<void> {
   if (own === undefined) await pool.snapshots.create(target, name, { running: false });
-  else await own(name);
+  else await own(name, false);
 }
 
 async function create({ pool, target, options }: Landing, fill: (path: string) => Promise<void>): Promise<void> {

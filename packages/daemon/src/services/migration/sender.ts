@@ -124,7 +124,7 @@ export class VolumeSender {
     ]);
     if (agreement.type.features.includes('migration_header')) await writeAll(channel, { subvolumes: described });
     for (const [at, part] of parts.entries()) {
-      const parent = parts[at - 1];
+      const parent = agreement.parents.get(part);
       for (const one of [undefined, ...(inside[at] ?? [])]) {
         const options = { signal, ...(one === undefined ? {} : { inside: one.path }) };
         const content = await send.open(part, parent, options);

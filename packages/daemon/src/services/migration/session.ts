@@ -11,6 +11,7 @@ import {
   type MigrationHeader,
   type WireSnapshot,
 } from './wire/messages.ts';
+import { isNative } from './ways.ts';
 import { chooseType, offerOf, type TransferType } from './wire/negotiate.ts';
 
 /** Version of the description that goes before the content. */
@@ -29,6 +30,8 @@ export interface Agreement {
   readonly refresh: boolean;
   /** Names of the snapshots that travel, oldest first. */
   readonly snapshots: readonly string[];
+  /** By the name of each part, the volume itself undefined: an earlier snapshot that the target then has. */
+  readonly parents: ReadonlyMap<string | undefined, string>;
 }
 
 /** What a source has to say and to send. */
@@ -61,12 +64,13 @@ export async function runSource(peer: Peer, outgoing: Outgoing, signal: AbortSig
     };
     await peer.control.send(encodeHeader(offer));
     const answer = await receiveHeader(peer);
-    const known = new Set(offer.snapshotNames);
     const wanted = new Set(answer.refresh === true ? answer.snapshotNames : offer.snapshotNames);
+    const snapshots = offer.snapshotNames.filter((name) => wanted.has(name));
     const agreement: Agreement = {
       type: chooseType(answer, outgoing.fallback, outgoing.types),
       refresh: answer.refresh === true,
-      snapshots: offer.snapshotNames.filter((name) => known.has(name) && wanted.has(name)),
+      snapshots,
+      parents: parentsOf(offer.snapshotNames, new Set([...snapshots, ...(answer.known ?? [])])),
     };
     await withVerdict(peer, signal, async (stop) => {
       const refresh = await inTime(
@@ -85,6 +89,8 @@ export interface Incoming {
   readonly refresh: boolean;
   /** The snapshots of the offer that shall travel. */
   wanted(offered: readonly WireSnapshot[]): readonly WireSnapshot[];
+  /** Snapshots of the offer that are here with the same content, for a refresh in a driver's own format. */
+  known?(offered: readonly WireSnapshot[]): readonly string[];
   /** Takes the content; the source is told that all is well when it resolves. */
   receive(delivery: Delivery, channel: DataChannel, signal: AbortSignal): Promise<void>;
 }
@@ -122,6 +128,7 @@ export async function runTarget(peer: Peer, incoming: Incoming, signal: AbortSig
       predump: false,
       refresh: incoming.refresh,
       indexHeaderVersion: version,
+      known: isNative(type.fs) ? incoming.known?.(offer.snapshots) : undefined,
     };
     await peer.control.send(encodeHeader(answer));
     await aborting(peer, signal, async (stop, fail) => {
@@ -133,6 +140,20 @@ export async function runTarget(peer: Peer, incoming: Incoming, signal: AbortSig
     });
   });
   await peer.conclude();
+}
+
+/** The nearest earlier one among those that the target has by then. `names`: of all snapshots, oldest first. */
+export function parentsOf(
+  names: readonly string[],
+  there: ReadonlySet<string>,
+): ReadonlyMap<string | undefined, string> {
+  const parents = new Map<string | undefined, string>();
+  let last: string | undefined;
+  for (const name of [...names, undefined]) {
+    if (last !== undefined) parents.set(name, last);
+    if (name !== undefined && there.has(name)) last = name;
+  }
+  return parents;
 }
 
 /** Old sources send names alone. */

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { NativeTransfer, VolumeRef } from '../../drivers/storage/contract.ts';
-import { fallbackOf, waysOf } from './ways.ts';
+import { parentsOf } from './session.ts';
+import { fallbackOf, knownOf, waysOf } from './ways.ts';
+import type { WireSnapshot } from './wire/messages.ts';
 import { chooseType, offerOf } from './wire/negotiate.ts';
 
 const pool = (format?: NativeTransfer['format'], config: Record<string, string> = {}) => ({
@@ -48,5 +50,35 @@ describe('ways of a volume to another server', () => {
       fs: 'rsync',
       features: ['xattrs', 'delete', 'compress', 'bidirectional'],
     });
+  });
+});
+
+describe('a refresh', () => {
+  const snapshot = (name: string, identities?: readonly string[]): WireSnapshot => ({
+    ...{ name, identities, config: {}, profiles: [], ephemeral: false, devices: {}, architecture: 2, stateful: false },
+    ...{ createdAt: 0, lastUsedAt: 0, expiresAt: 0 },
+  });
+
+  it('builds on what has the same name and the same content', () => {
+    const here = new Map([
+      ['s0', ['a:1', 'a:7']],
+      ['s1', ['b:1']],
+      ['s2', ['c:1']],
+    ]);
+    const offered = [snapshot('s0', ['x:9', 'a:7']), snapshot('s1', ['b:2']), snapshot('s2'), snapshot('s3', ['c:1'])];
+    expect(knownOf(offered, here)).toEqual(['s0']);
+    expect(knownOf(offered, undefined)).toEqual([]);
+  });
+
+  it('takes each state as a difference from the nearest earlier one that is there', () => {
+    const names = ['s0', 's1', 's2', 's3'];
+    expect([...parentsOf(names, new Set(['s0', 's3']))]).toEqual([
+      ['s1', 's0'],
+      ['s2', 's0'],
+      ['s3', 's0'],
+      [undefined, 's3'],
+    ]);
+    expect([...parentsOf(names, new Set())]).toEqual([]);
+    expect(parentsOf([], new Set()).get(undefined)).toBeUndefined();
   });
 });

@@ -1,5 +1,5 @@
 import type { StoragePool, VolumeRef } from '../../drivers/storage/contract.ts';
-import type { FsType } from './wire/messages.ts';
+import type { FsType, WireSnapshot } from './wire/messages.ts';
 import type { TransferType } from './wire/negotiate.ts';
 
 /** The features of btrfs streams this side knows: a description goes first, nested subvolumes have their own streams. */
@@ -8,6 +8,17 @@ const BTRFS_FEATURES = ['migration_header', 'header_subvolumes'];
 /** It is the format of a storage driver. */
 export function isNative(fs: FsType): boolean {
   return fs === 'btrfs' || fs === 'zfs' || fs === 'rbd';
+}
+
+/** Names of offered snapshots that are here with the same content; `identities`: of the snapshots here, of the driver's. */
+export function knownOf(
+  offered: readonly WireSnapshot[],
+  identities: ReadonlyMap<string, readonly string[]> | undefined,
+): string[] {
+  return offered.flatMap((one) => {
+    const here = identities?.get(one.name) ?? [];
+    return one.identities?.some((identity) => here.includes(identity)) === true ? [one.name] : [];
+  });
 }
 
 /** Every server can take this for such content. */

@@ -235,9 +235,13 @@ export class InstanceStorageService implements InstanceStorage {
     await pool.quota?.set(ref, size, this.#rootOptions(root, pool));
   }
 
-  async snapshot(root: RootVolume, name: string, options: { running: boolean; expiresAt: string }): Promise<void> {
+  async snapshot(
+    root: RootVolume,
+    name: string,
+    options: { running: boolean; expiresAt: string; made?: boolean },
+  ): Promise<void> {
     const { pool, ref } = await this.#open(root);
-    await pool.snapshots.create(ref, name, options);
+    if (options.made !== true) await pool.snapshots.create(ref, name, options);
     const record = this.#snapshotRecord(root, name, options.expiresAt);
     try {
       await this.#options.snapshots.create(snapshotId(record), record);

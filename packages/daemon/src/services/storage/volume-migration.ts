@@ -6,7 +6,7 @@ import type { DataChannel } from '../migration/channels.ts';
 import type { Migrations } from '../migration/migrations.ts';
 import type { Peer } from '../migration/peer.ts';
 import { type Delivery, runSource, runTarget } from '../migration/session.ts';
-import { fallbackOf, waysOf } from '../migration/ways.ts';
+import { fallbackOf, knownOf, waysOf } from '../migration/ways.ts';
 import type { WireSnapshot } from '../migration/wire/messages.ts';
 import type { OperationContext, StartedOperation } from '../operations/contract.ts';
 import type { ChangeOptions, Reach, VolumeAddress } from './contract.ts';
@@ -104,12 +104,13 @@ export class VolumeMigration {
     const size = sizeOf(record);
     const shipment = { pool, source: ref, running: this.#context.isRunning(record), beside: () => new Map() };
     const count = this.#migrations.counter(operation, record.name);
+    const identities = await pool.transfer?.identities?.(ref);
     await runSource(
       peer,
       {
         types: waysOf(pool, ref, { native: true, trusted: true }),
         fallback: fallbackOf(ref),
-        snapshots: snapshots.map(toWire),
+        snapshots: snapshots.map((one) => ({ ...toWire(one), identities: identities?.get(one.name) })),
         container: false,
         ...(ref.contentType === 'filesystem' || size === undefined ? {} : { volumeSize: size }),
         index: (wanted) =>
@@ -127,10 +128,16 @@ export class VolumeMigration {
   async #take(work: Work, peer: Peer, operation: OperationContext): Promise<void> {
     const { record, refresh } = work;
     const { pool, ref } = await this.#context.open(record);
+    const identities = refresh ? await pool.transfer?.identities?.(ref) : undefined;
+    const known = (offered: readonly WireSnapshot[]): string[] => knownOf(offered, identities);
     await runTarget(
       peer,
       {
-        types: () => waysOf(pool, ref, { native: !refresh, trusted: work.options.mayFetch !== false }),
+        types: (offer) => {
+          const native = !refresh || known(offer.snapshots).length > 0;
+          return waysOf(pool, ref, { native, trusted: work.options.mayFetch !== false });
+        },
+        known,
         fallback: fallbackOf(ref),
         refresh,
         wanted: (offered) => this.#wanted(work, offered),

@@ -43,7 +43,7 @@ export async function publish(
   await writeFile(note, JSON.stringify(publication), { flush: true });
   try {
     for (const [name, source] of content.snapshots) {
-      await placeSnapshot(pool, source, snapshotPath(pool.path, volume, name));
+      await placeSnapshot(pool, source, snapshotPath(pool.path, volume, name), { copied: true });
     }
     await content.place();
   } catch (error) {
@@ -56,16 +56,24 @@ export async function publish(
 
 /**
  * Read-only copy of a subvolume, with those inside, under its final name. What was received keeps the id it was
- * received from: later streams build on it.
+ * received from: later streams build on it. So does `copied`, which is read-only itself: it passes for received from it.
  */
-export async function placeSnapshot(pool: BtrfsContext, source: string, target: string): Promise<void> {
+export async function placeSnapshot(
+  pool: BtrfsContext,
+  source: string,
+  target: string,
+  { copied = false }: { readonly copied?: boolean } = {},
+): Promise<void> {
   await mkdir(dirname(target), { recursive: true, mode: 0o700 });
-  if ((await nestedSubvolumes(source)).length === 0) return snapshotSubvolume(source, target, { readOnly: true });
+  const { uuid, receivedUuid, sentAt, changedAt } = await subvolumeInfo(source);
+  const plain = receivedUuid !== undefined || !copied;
+  if (plain && (await nestedSubvolumes(source)).length === 0)
+    return snapshotSubvolume(source, target, { readOnly: true });
   const fresh = join(pool.staging, pool.newId());
   try {
     await snapshotTree(source, fresh);
-    const { receivedUuid, sentAt } = await subvolumeInfo(source);
     if (receivedUuid !== undefined) await setReceived(fresh, receivedUuid, sentAt);
+    else if (copied) await setReceived(fresh, uuid, changedAt);
     await renameNoReplace(fresh, target); // a read-only one could not be moved
     await setReadOnly(target, true);
   } finally {

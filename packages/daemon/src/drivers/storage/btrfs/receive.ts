@@ -196,7 +196,7 @@ async function replace(fresh: string, current: string): Promise<void> {
   await renameExchange(fresh, current);
 }
 
-async function snapshotNames({ path }: BtrfsContext, volume: VolumeRef): Promise<readonly string[]> {
+export async function snapshotNames({ path }: BtrfsContext, volume: VolumeRef): Promise<readonly string[]> {
   const folder = snapshotsPath(path, volume);
   return (await pathExists(folder)) ? readdir(folder) : [];
 }

@@ -3,12 +3,13 @@ import { join } from 'node:path';
 import { errors } from '../../../core/errors.ts';
 import { pathExists } from '../../../host/files.ts';
 import { createSubvolume } from '../../../host/tools/btrfs.ts';
+import { subvolumeInfo } from '../../../host/tools/btrfs-send.ts';
 import { setReadOnly, snapshotTree } from '../../../host/tools/btrfs-tree.ts';
 import { putBeside } from '../common/beside-files.ts';
 import { isSnapshot, snapshotPath, volumeKey, volumePath } from '../common/volume-names.ts';
 import type { NativeReceive, NativeSend, NativeTransfer, SnapshotRef, VolumeRef } from '../contract.ts';
 import type { BtrfsContext } from './context.ts';
-import { BtrfsReceive } from './receive.ts';
+import { BtrfsReceive, snapshotNames } from './receive.ts';
 import { BtrfsSend, FROZEN } from './send.ts';
 
 /** `btrfs send` and `btrfs receive`: whole volumes between pools of this kind, later states as differences. */
@@ -40,6 +41,18 @@ export class BtrfsTransfer implements NativeTransfer {
       }
     });
     return new BtrfsSend(this.#pool, source, folder);
+  }
+
+  /** Who writes to a snapshot in spite of its being read-only changes its transaction, or ends that it was received. */
+  async identities(volume: VolumeRef): Promise<ReadonlyMap<string, readonly string[]>> {
+    const found = new Map<string, readonly string[]>();
+    for (const name of await snapshotNames(this.#pool, volume)) {
+      const info = await subvolumeInfo(snapshotPath(this.#pool.path, volume, name));
+      const { uuid, receivedUuid, sentAt, changedAt } = info;
+      const id = receivedUuid ?? uuid;
+      found.set(name, [`${id}:${changedAt}`, ...(receivedUuid === undefined ? [] : [`${id}:${sentAt}`])]);
+    }
+    return found;
   }
 
   async receive(target: VolumeRef, { refresh }: { readonly refresh: boolean }): Promise<NativeReceive> {

@@ -104,12 +104,13 @@ export class MigrationSource {
       beside: (name: string | undefined) => description(name ?? snapshot?.name),
     };
     const count = this.#migrations.counter(operation, record.name);
+    const identities = await pool.transfer?.identities?.(ref);
     await runSource(
       peer,
       {
         types: waysOf(pool, ref, { native: true, trusted: true }),
         fallback: fallbackOf(ref),
-        snapshots: snapshots.map(toWire),
+        snapshots: snapshots.map((one) => ({ ...toWire(one), identities: identities?.get(one.name) })),
         container: record.type === 'container',
         index: (names) =>
           this.#index(

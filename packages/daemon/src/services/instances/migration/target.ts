@@ -8,7 +8,7 @@ import type { Migrations } from '../../migration/migrations.ts';
 import type { Peer } from '../../migration/peer.ts';
 import type { Arrived } from '../../migration/receiver.ts';
 import { type Delivery, runTarget } from '../../migration/session.ts';
-import { fallbackOf, waysOf } from '../../migration/ways.ts';
+import { fallbackOf, knownOf, waysOf } from '../../migration/ways.ts';
 import type { WireSnapshot } from '../../migration/wire/messages.ts';
 import type { OperationContext, StartedOperation } from '../../operations/contract.ts';
 import { ownConfig } from '../backup-import.ts';
@@ -102,12 +102,17 @@ export class MigrationTarget {
     const { storage } = this.#context.deps;
     const { pool, ref } = await storage.withRoot(root, async (opened) => opened);
     const refresh = work.existing !== undefined;
+    const identities = refresh ? await pool.transfer?.identities?.(ref) : undefined;
+    const known = (offered: readonly WireSnapshot[]): string[] => this.#known(work, offered, identities);
     await runTarget(
       peer,
       {
-        // Only file by file can the ids of another server's range be changed, and an existing root be brought up to date.
-        types: ({ idmap }) =>
-          waysOf(pool, ref, { native: !refresh && idmap.length === 0, trusted: work.by.mayFetch !== false }),
+        // Only file by file can the ids of another server's range be changed, and a root that shares no snapshot be refreshed.
+        types: ({ idmap, snapshots }) => {
+          const native = idmap.length === 0 && (!refresh || known(snapshots).length > 0);
+          return waysOf(pool, ref, { native, trusted: work.by.mayFetch !== false });
+        },
+        known,
         fallback: fallbackOf(ref),
         refresh,
         wanted: (offered) => this.#wanted(work, offered),
@@ -129,6 +134,17 @@ export class MigrationTarget {
     const wanted = offered.filter(({ name }) => !kept.has(name));
     if (wanted.length > 0) this.#context.deps.guard.checkSnapshot(draft.record.project);
     return wanted;
+  }
+
+  /** Of those that stay, the ones with the same content. */
+  #known(
+    { existing }: Work,
+    offered: readonly WireSnapshot[],
+    identities: ReadonlyMap<string, readonly string[]> | undefined,
+  ): string[] {
+    if (existing === undefined) return [];
+    const kept = new Set(this.#kept(existing, offered).map(({ name }) => name));
+    return knownOf(offered, identities).filter((name) => kept.has(name));
   }
 
   #kept(existing: InstanceRecord, offered: readonly WireSnapshot[]): InstanceSnapshotRecord[] {
@@ -175,8 +191,8 @@ export class MigrationTarget {
       const names = kept.map(({ name }) => name);
       await storage.copy(this.#context.rootVolume(existing), temporary, { snapshots: names, size: undefined });
       const arrived = await storage.withRoot(temporary, ({ pool, ref, options }) => {
-        const keep = (name: string): Promise<void> =>
-          storage.snapshot(temporary, name, { running: false, expiresAt: expiry.get(name) ?? '' });
+        const keep = (name: string, made: boolean): Promise<void> =>
+          storage.snapshot(temporary, name, { running: false, expiresAt: expiry.get(name) ?? '', made });
         const landing = { pool, target: ref, options, exists: true, keep };
         return this.#migrations.receiver.receive({ landing, delivery, channel, signal: operation.signal, count });
       });

@@ -8,10 +8,13 @@ export type CriuType = 'rsync' | 'phaul' | 'none';
 const FS_TYPES: readonly FsType[] = ['rsync', 'btrfs', 'zfs', 'rbd', 'block-and-rsync'];
 const CRIU_TYPES: readonly CriuType[] = ['rsync', 'phaul', 'none'];
 
-/** Numbers of feature fields by name. `hardlinks` and `acls` are our own; others skip them unread. */
+/** Numbers of feature fields by name. Those from 100 on are our own; others skip them unread. */
 const RSYNC_FEATURES = { xattrs: 1, delete: 2, compress: 3, bidirectional: 4, hardlinks: 100, acls: 101 } as const;
 const ZFS_FEATURES = { compress: 1, migration_header: 2 } as const;
 const BTRFS_FEATURES = { migration_header: 1, header_subvolumes: 2, header_subvolume_uuids: 3 } as const;
+
+/** Number of our own field in messages that LXD has too. */
+const OWN = 100;
 
 export interface IdMapEntry {
   readonly isUid: boolean;
@@ -33,6 +36,8 @@ export interface WireSnapshot {
   readonly createdAt: number;
   readonly lastUsedAt: number;
   readonly expiresAt: number;
+  /** Our own: names of its content; one name never stands for two contents. */
+  readonly identities?: readonly string[] | undefined;
 }
 
 /** The offer of the source, and the answer of the target. Feature lists are undefined where the peer sent none. */
@@ -50,6 +55,8 @@ export interface MigrationHeader {
   readonly volumeSize?: number | undefined;
   readonly btrfs?: readonly string[] | undefined;
   readonly indexHeaderVersion?: number | undefined;
+  /** Our own: snapshots of the offer that the target has, with the same content; streams may build on them. */
+  readonly known?: readonly string[] | undefined;
 }
 
 export interface MigrationControl {
@@ -64,15 +71,16 @@ export function encodeHeader(header: MigrationHeader): Buffer {
   for (const entry of header.idmap) message.bytes(3, encodeIdMap(entry));
   for (const name of header.snapshotNames) message.bytes(4, name);
   for (const snapshot of header.snapshots) message.bytes(5, encodeSnapshot(snapshot));
-  return message
+  message
     .number(7, header.predump)
     .bytes(8, encodeFeatures(header.rsync, RSYNC_FEATURES))
     .number(9, header.refresh)
     .bytes(10, encodeFeatures(header.zfs, ZFS_FEATURES))
     .number(11, header.volumeSize)
     .bytes(12, encodeFeatures(header.btrfs, BTRFS_FEATURES))
-    .number(13, header.indexHeaderVersion)
-    .finish();
+    .number(13, header.indexHeaderVersion);
+  for (const name of header.known ?? []) message.bytes(OWN, name);
+  return message.finish();
 }
 
 /** @throws bad-request for what is no header. */
@@ -91,6 +99,7 @@ export function decodeHeader(data: Buffer): MigrationHeader {
     volumeSize: numberIn(fields, 11),
     btrfs: decodeFeatures(fields, 12, BTRFS_FEATURES),
     indexHeaderVersion: numberIn(fields, 13),
+    known: ownIn(fields),
   };
 }
 
@@ -145,13 +154,14 @@ function encodeSnapshot(snapshot: WireSnapshot): Buffer {
     for (const entry of Object.entries(device)) part.bytes(2, encodeEntry(entry));
     message.bytes(5, part.finish());
   }
-  return message
+  message
     .number(6, snapshot.architecture)
     .number(7, snapshot.stateful)
     .number(8, snapshot.createdAt)
     .number(9, snapshot.lastUsedAt)
-    .number(10, snapshot.expiresAt)
-    .finish();
+    .number(10, snapshot.expiresAt);
+  for (const identity of snapshot.identities ?? []) message.bytes(OWN, identity);
+  return message.finish();
 }
 
 function decodeSnapshot(data: Buffer): WireSnapshot {
@@ -171,6 +181,7 @@ function decodeSnapshot(data: Buffer): WireSnapshot {
     createdAt: numberIn(fields, 8) ?? 0,
     lastUsedAt: numberIn(fields, 9) ?? 0,
     expiresAt: numberIn(fields, 10) ?? 0,
+    identities: ownIn(fields),
   };
 }
 
@@ -205,6 +216,12 @@ function decodeFeatures(fields: readonly WireField[], field: number, numbers: Nu
 
 function allBytes(fields: readonly WireField[], field: number): Buffer[] {
   return fields.flatMap(({ number, value }) => (number === field && typeof value !== 'bigint' ? [value] : []));
+}
+
+/** A list of ours; undefined where the peer sent none. */
+function ownIn(fields: readonly WireField[]): readonly string[] | undefined {
+  const found = allBytes(fields, OWN).map(String);
+  return found.length === 0 ? undefined : found;
 }
 
 /** The last one counts. */
