@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Server, StoragePool } from '@keelson/api';
 import {
@@ -6,6 +7,7 @@ import {
   command,
   findLeftovers,
   named,
+  podmanImage,
   startCeph,
   startDaemon,
   type TestDaemon,
@@ -16,6 +18,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { silentLog } from '../../packages/daemon/src/core/log.ts';
 import type { PoolSpec, VolumeRef } from '../../packages/daemon/src/drivers/storage/contract.ts';
 import { CephDriver } from '../../packages/daemon/src/drivers/storage/ceph/driver.ts';
+import { cgroupsIn, PODMAN_WORKS, USE_PODMAN } from './podman.ts';
 import { probeRbd } from './rbd.ts';
 
 const probe = await probeRbd();
@@ -77,6 +80,17 @@ describe.skipIf(!probe.ok)(named('a daemon with a ceph pool', probe), () => {
       400,
       'Invalid value for option "ceph.osd.data_pool_name": OSD pool "none" doesn\'t exist',
     ]);
+    for (const [key, value] of [
+      ['ceph.rbd.features', `--log-file=${join(daemon.stateDir, 'written')}`],
+      ['ceph.user.name', '--keyring=/x'],
+      ['ceph.cluster_name', '../../tmp/x'],
+      ['ceph.osd.pool_name', '-x'],
+    ] as const)
+      expect(await failure({ name: 'second', config: { [key]: value } }), key).toMatchObject([
+        400,
+        expect.stringContaining(value),
+      ]);
+    expect(existsSync(join(daemon.stateDir, 'written'))).toBe(false);
     expect(await failure({ name: 'second', config: { 'ceph.user.name': 'bob' } })).toEqual([
       503,
       `There is no keyring of the user "bob" for the Ceph cluster of "${cluster.conf}"`,
@@ -119,6 +133,24 @@ describe.skipIf(!probe.ok)(named('a daemon with a ceph pool', probe), () => {
     await ok('exec', 'c2', '--', 'sh', '-c', 'echo three > /state; sync');
   });
 
+  it('tells the key of its user to nobody', () => {
+    const [, key = ''] =
+      /key = (\S+)/.exec(readFileSync(join(cluster.folder, 'ceph.client.admin.keyring'), 'utf8')) ?? [];
+    expect(key.length).toBeGreaterThan(20);
+    const commands = readdirSync('/proc')
+      .filter((name) => /^\d+$/.test(name))
+      .flatMap((pid) => {
+        try {
+          return [readFileSync(`/proc/${pid}/cmdline`, 'utf8'), readFileSync(`/proc/${pid}/environ`, 'latin1')];
+        } catch {
+          return []; // it has ended
+        }
+      });
+    expect(commands.some((text) => text.includes('container_c2'))).toBe(true);
+    expect(commands.filter((text) => text.includes(key))).toEqual([]);
+    expect(daemon.logs).not.toContain(key);
+  });
+
   it('keeps what was deleted while clones stand on it, and not longer', { timeout: 120_000 }, async () => {
     await ok('image', 'delete', 'tiny');
     expect((await images()).filter((name) => name.startsWith('zombie_image_'))).toHaveLength(1);
@@ -129,6 +161,19 @@ describe.skipIf(!probe.ok)(named('a daemon with a ceph pool', probe), () => {
     expect(await images()).toEqual(['lxd_rbd']);
     const { mounts, loops, processes } = await daemon.leftovers();
     expect([mounts, loops, [...processes.values()]]).toEqual([[], [], []]);
+  });
+
+  it('has guests whose podman stores its images as overlays', { timeout: 600_000 }, async () => {
+    const { metadata, rootfs } = await podmanImage();
+    await ok('storage', 'set', 'rbd', 'volume.size', '1GiB');
+    await ok('image', 'import', metadata, rootfs, '--alias', 'podman');
+    await ok('launch', 'podman', 'n1', '-c', 'security.nesting=true');
+    const inside = (script: string) => ok('exec', 'n1', '--env', 'HOME=/root', '--', 'sh', '-c', script);
+    await cgroupsIn(inside);
+    expect(await inside(USE_PODMAN)).toBe(PODMAN_WORKS);
+    await ok('delete', '--force', 'n1');
+    await ok('image', 'delete', 'podman');
+    await ok('storage', 'set', 'rbd', 'volume.size', '320MiB');
   });
 
   it('is unavailable while the cluster is away, and comes back', { timeout: 240_000 }, async () => {

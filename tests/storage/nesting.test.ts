@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { podmanImage, until } from '@keelson/testkit';
+import { podmanImage } from '@keelson/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { InstanceWorld } from '../instances/world.ts';
 import { lvmHere, removeGroup } from './lvm-host.ts';
+import { cgroupsIn, PODMAN_DRIVER, PODMAN_WORKS, USE_PODMAN } from './podman.ts';
 
 // The first run on a machine builds the image from Debian's packages: half a minute.
 describe('podman in a nesting container', { timeout: 120_000 }, () => {
@@ -25,24 +26,12 @@ describe('podman in a nesting container', { timeout: 120_000 }, () => {
 
   const inside = (name: string, script: string): Promise<string> =>
     world.ok('exec', name, '--env', 'HOME=/root', '--', 'sh', '-c', script);
-  const ready = (name: string) =>
-    until('the cgroups of the guest', async () => (await inside(name, 'mount')).includes('/sys/fs/cgroup'));
-  const driver =
-    'podman info --format \'{{.Store.GraphDriverName}} {{index .Store.GraphStatus "Native Overlay Diff"}}\'';
-  const useIt = [
-    driver,
-    'podman import -q /root/busybox.tar inner > /dev/null',
-    "printf 'FROM inner\\nRUN busybox rm /etc/inner && echo made > /etc/made\\n' > /tmp/Containerfile",
-    'podman build -q --network none -t made -f /tmp/Containerfile /tmp > /dev/null',
-    'podman run --rm --network none made /bin/busybox cat /etc/made',
-    'podman run --rm --network none inner /bin/busybox cat /etc/inner',
-    'podman run --rm --network none made /bin/sh -c \'busybox mount | busybox grep -c "^overlay on / type overlay"\'',
-  ].join(' && ');
+  const ready = (name: string) => cgroupsIn((script) => inside(name, script));
 
   it.each(['p', 'b', ...(lvmHere.ok ? ['l'] : [])])('stores its images as overlays, pool %s', async (pool) => {
     await world.ok('launch', 'podman', 'n1', '-s', pool, '-c', 'security.nesting=true');
     await ready('n1');
-    expect(await inside('n1', useIt)).toBe('overlay true\nmade\nfrom the image\n1\n');
+    expect(await inside('n1', USE_PODMAN)).toBe(PODMAN_WORKS);
     await world.ok('delete', '--force', 'n1');
   });
 
@@ -64,12 +53,12 @@ describe('podman in a nesting container', { timeout: 120_000 }, () => {
     expect(await inside('later', 'stat -c "%u %h" /root/state /root/link; cat /root/state; ls /home')).toBe(
       '1000 2\n1000 2\nthree\n',
     );
-    expect(await inside('later', useIt)).toBe('overlay true\nmade\nfrom the image\n1\n');
+    expect(await inside('later', USE_PODMAN)).toBe(PODMAN_WORKS);
     await world.ok('stop', '--force', 'later');
     await world.ok('restore', 'later', 's0');
     await world.ok('start', 'later');
     await ready('later');
-    expect(await inside('later', `cat /root/state; ${driver}`)).toBe('two\noverlay true\n');
+    expect(await inside('later', `cat /root/state; ${PODMAN_DRIVER}`)).toBe('two\noverlay true\n');
     await world.ok('delete', '--force', 'later');
   });
 });
