@@ -63,8 +63,16 @@ export class CopySource {
     const snapshots = instanceOnly
       ? []
       : this.#context.snapshotsOf(found.record.project, found.record.name).map(({ value }) => value);
+    const known = new Set(this.#context.snapshotsOf(target.project, target.name).map(({ value }) => value.name));
     await this.#refresher.refresh(this.#rootOf(found), snapshots, target, operation);
     this.#context.lifecycle('instance-updated', target);
+    for (const { name } of snapshots.filter((one) => !known.has(one.name)))
+      this.#context.lifecycle(
+        'instance-snapshot-created',
+        target,
+        {},
+        { below: `/snapshots/${encodeURIComponent(name)}` },
+      );
   }
 
   #rootOf({ record, snapshot }: Found): RootVolume & { readonly snapshot?: string } {

@@ -77,15 +77,15 @@ export class InstanceRules {
     const [problem] = validateConfig(instanceConfig, profile.config, profileContext);
     if (problem !== undefined) throw errors.badRequest(problem.message);
     this.checkDeviceTypes(profile.devices);
-    for (const [name, device] of sortedEntries(profile.devices)) this.#checkDevice(profile.project, name, device);
-    checkPaths(profile.devices);
+    for (const [name, device] of sortedEntries(profile.devices)) this.#checkDevice(profile.project, name, device, '');
+    checkPaths(profile.devices, '');
     if (Object.values(profile.devices).filter(isRootDisk).length > 1) {
-      throw errors.badRequest('Invalid devices: Failed detecting root disk device: More than one root device found');
+      throw errors.badRequest('Failed detecting root disk device: More than one root device found');
     }
   }
 
-  #checkDevice(project: string, name: string, device: Config): void {
-    const prefix = failed(name);
+  #checkDevice(project: string, name: string, device: Config, start = INVALID): void {
+    const prefix = failed(name, start);
     if (device['type'] === 'nic') {
       try {
         this.#checks.validateNic(project, device);
@@ -105,19 +105,22 @@ export class InstanceRules {
 
 const MISSING_PATH = 'Disk entry is missing the required "source" or "path" property';
 
-function failed(device: string): string {
-  return `Invalid devices: Device validation failed for "${device}": `;
+/** How LXD begins where an instance holds the device; a profile has none of it. */
+const INVALID = 'Invalid devices: ';
+
+function failed(device: string, start = INVALID): string {
+  return `${start}Device validation failed for "${device}": `;
 }
 
 /**
  * Disks that one instance or one profile has itself are at different places; what profiles add may meet there.
  * @throws bad-request with LXD's text
  */
-export function checkPaths(devices: Devices): void {
+export function checkPaths(devices: Devices, start = INVALID): void {
   const disks = sortedEntries(devices).filter(([, { type, path = '' }]) => type === 'disk' && path !== '');
   for (const [name, { path }] of disks) {
     if (disks.filter(([, other]) => other['path'] === path).length > 1)
-      throw errors.badRequest(`${failed(name)}More than one disk device uses the same path "${path}"`);
+      throw errors.badRequest(`${failed(name, start)}More than one disk device uses the same path "${path}"`);
   }
 }
 
@@ -133,6 +136,7 @@ function missingPart(device: Config): string | undefined {
   switch (device['type']) {
     case 'disk':
       if (path.split('/').includes('..')) return 'The path of a disk cannot hold ".."';
+      if (path !== '/' && (device['size'] ?? '') !== '') return 'Only the root disk may have a size quota';
       if (path === '/' && source !== '') return 'Root disk entry may not have a "source" property set';
       if (path === '/' && (device['pool'] ?? '') === '') return 'Root disk entry must have a "pool" property set';
       return source === '' && path !== '/' ? MISSING_PATH : undefined;

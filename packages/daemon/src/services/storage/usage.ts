@@ -23,6 +23,8 @@ type Devices = Readonly<Record<string, Readonly<Record<string, string>>>>;
 interface Attachment {
   readonly url: string;
   readonly instance: InstanceRecord | undefined;
+  /** Not an instance that has it from a profile alone: the profile is told. */
+  readonly told: boolean;
 }
 
 /** Who uses which pool and which volume; rebuilt when a record that tells has changed. */
@@ -62,7 +64,7 @@ export class StorageUsage {
         this.#refresh();
         return [
           ...(this.isServers(volume) ? ['/1.0'] : []),
-          ...(this.#attachments.get(volumeId(volume)) ?? []).map(({ url }) => url),
+          ...(this.#attachments.get(volumeId(volume)) ?? []).filter(({ told }) => told).map(({ url }) => url),
         ];
     }
   }
@@ -108,7 +110,7 @@ export class StorageUsage {
     }
     for (const { value } of profiles.list()) {
       const url = projectUrl(`/1.0/profiles/${encodeURIComponent(value.name)}`, value.project);
-      this.#addDevices(value.project, value.devices, { url, instance: undefined });
+      this.#addDevices(value.project, value.devices, { url, instance: undefined, told: true });
       for (const pool of poolsIn(value.devices)) this.#use(pool, url);
     }
     for (const { value } of volumes.list()) {
@@ -131,7 +133,8 @@ export class StorageUsage {
     const home = effectiveProject(projects, record.project, 'profiles');
     const inherited = record.profiles.map((name) => profiles.get(`${home}/${name}`)?.value.devices ?? {});
     const devices: Devices = Object.assign({}, ...inherited, record.devices);
-    this.#addDevices(record.project, devices, { url, instance: record });
+    this.#addDevices(record.project, record.devices, { url, instance: record, told: true });
+    this.#addDevices(record.project, devices, { url, instance: record, told: false });
     this.#use(record.pool, url); // its other disks are volumes, which are listed themselves
   }
 

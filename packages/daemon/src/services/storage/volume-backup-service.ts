@@ -105,7 +105,7 @@ export class VolumeBackupService implements StorageVolumeBackups {
         // As with LXD, a pool without a format of its own makes a backup of files.
         const made = { ...record, optimizedStorage: record.optimizedStorage && hasNativeBackups(pool) };
         await this.#make(volume, made, operation);
-        this.#announce('created', made, options);
+        this.#announce('created', made, { ...options, context: { type: volume.type } });
       },
       true,
     );

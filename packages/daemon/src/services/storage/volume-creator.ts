@@ -111,8 +111,9 @@ export class VolumeCreator {
   /** The record a request asks for, with the pool's defaults under what it sets. @throws bad-request, conflict. */
   draft(address: VolumeAddress, body: StorageVolumePut & { readonly contentType: ContentType }): StorageVolumeRecord {
     const id = this.#context.idOf(address);
-    const config = cleanConfig(this.withDefaults(id, body.config ?? {}, body.contentType));
-    this.#context.checkConfig(id, config);
+    const asked = this.withDefaults(id, body.config ?? {}, body.contentType);
+    this.#context.checkConfig({ ...id, contentType: body.contentType }, asked);
+    const config = cleanConfig(asked);
     this.assertAbsent(id);
     this.#context.deps.guard.checkVolume(id.project, { ...id, size: sizeOf({ config }) });
     const { description = '', contentType } = body;
