@@ -1,10 +1,13 @@
 import { errors } from '../../core/errors.ts';
 import { displayName, parseTarLine } from './entries.ts';
+import { LinkPaths } from './link-paths.ts';
 
 /** Member that tells what a backup is. */
 export const INDEX = 'backup/index.yaml';
 const MIB = 1024 ** 2;
 const MAX_ENTRIES = 2_000_000;
+/** What Linux takes as a path. */
+const MAX_NAME = 4096;
 /** Folders that everything else of a backup stands in. */
 const FRAME =
   /^backup(\/(container(\/rootfs|\/templates)?|volume|(volume-)?snapshots|snapshots\/[^/]+\/(rootfs|templates)))?$/;
@@ -18,15 +21,16 @@ export class BackupCheck {
   textAcls = false;
   /** Files that are worth looking for holes in. */
   readonly large: string[] = [];
-  /** Files at the top of the backup and beside its volumes, as extraction names them. */
-  readonly files = new Set<string>();
-  readonly #links = new Set<string>();
+  /** Files at the top of the backup and beside its volumes, as extraction names them, and their bytes. */
+  readonly files = new Map<string, number>();
+  readonly #links = new LinkPaths();
   #entries = 0;
 
   add(line: string): void {
     const entry = parseTarLine(line);
     if (entry === undefined) throw errors.badRequest('The backup holds an entry of an unknown kind');
     if (line[10] === '+') this.textAcls = true;
+    if (entry.name.length > MAX_NAME) throw errors.badRequest('The backup holds an entry whose name is too long');
     const name = entry.name.replace(/^\.\//, '').replace(/\/+$/, '');
     const parts = name.split('/');
     const volume = volumeOf(parts);
@@ -34,29 +38,34 @@ export class BackupCheck {
       throw errors.badRequest(`Backup entry "${displayName(entry.name).slice(0, 200)}" ${why}`);
     };
     if (++this.#entries > MAX_ENTRIES) refuse('is one too many');
-    if (parts[0] !== 'backup' || parts.includes('..') || parts.includes('')) refuse('is outside the backup');
-    for (let end = parts.length - 1; end > 0; end--) {
-      if (this.#links.has(parts.slice(0, end).join('/'))) refuse('lies behind a link');
-    }
+    if (parts[0] !== 'backup' || !isPlain(parts)) refuse('is outside the backup');
+    if (this.#links.leadsTo(parts)) refuse('lies behind a link');
     if (entry.type === 'symlink') {
       if (parts.length <= volume.length || FRAME.test(name)) refuse('must be a folder or a file');
-      this.#links.add(name);
-    } else this.#links.delete(name);
+      this.#links.add(parts);
+    } else this.#links.delete(parts);
     if (FRAME.test(name) && entry.type !== 'directory') refuse('must be a folder');
     if (entry.type === 'hardlink') {
       const target = (entry.link ?? '').replace(/^\.\//, '').split('/');
-      if (target.includes('..') || !volume.every((part, at) => target[at] === part)) refuse('links outside its volume');
+      if (!isPlain(target) || !volume.every((part, at) => target[at] === part)) refuse('links outside its volume');
+      if (this.#links.leadsTo(target)) refuse('links to what lies behind a link');
+      if (this.#links.has(target)) this.#links.add(parts); // it is that link, too
     }
     if (entry.device === '0,0') this.whiteouts = true;
     if ((entry.type === 'character' || entry.type === 'block') && !DEVICE.test(`${entry.type} ${entry.device ?? ''}`))
       refuse(`is a device (${entry.device ?? ''}) that a backup may not bring`);
-    if (entry.type === 'file' && parts.length <= 3) this.files.add(name);
+    if (entry.type === 'file' && parts.length <= 3) this.files.set(name, entry.size);
     else if (entry.type === 'file' && entry.size >= MIB) this.large.push(name);
     if (name === INDEX) {
       if (entry.type !== 'file' || entry.size > MIB) refuse('is not a small file');
       this.hasIndex = true;
     }
   }
+}
+
+/** Whether a path has one way to be read only. */
+function isPlain(parts: readonly string[]): boolean {
+  return parts.every((part) => part !== '' && part !== '.' && part !== '..');
 }
 
 /** The part of a member's path that names its volume or snapshot: `backup/container`, `backup/snapshots/<name>`. */

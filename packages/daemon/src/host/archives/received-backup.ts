@@ -22,7 +22,7 @@ export class ReceivedBackup implements AsyncDisposable {
   #kept: AsyncDisposable | undefined;
 
   /** Plain files next to the volumes' folders: streams and block images. */
-  readonly #files: ReadonlySet<string>;
+  readonly #files: ReadonlyMap<string, number>;
   /** Whether it holds devices 0,0, with which overlays hide files. */
   readonly whiteouts: boolean;
   /** Large files inside volumes, as the archive names them. */
@@ -159,6 +159,11 @@ export class ReceivedBackup implements AsyncDisposable {
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
+  }
+
+  /** Bytes of a file member; undefined when it is not in the backup. */
+  sizeOf(member: string): number | undefined {
+    return this.#files.get(member);
   }
 
   /** Content of a file member. @throws bad-request when it is not in the backup. */

@@ -22,6 +22,8 @@ export interface IncomingBackup extends AsyncDisposable {
   extract(member: string, target: string, signal?: AbortSignal): Promise<void>;
   withExtracted<T>(member: string, use: (folder: string) => Promise<T>, signal?: AbortSignal): Promise<T>;
   extractFile(member: string, target: string): Promise<void>;
+  /** Bytes of a file member; undefined when it is not there. */
+  sizeOf(member: string): number | undefined;
   /** For members that carry host ids of `idRange`: files get guest ids. */
   extractUnshifted(member: string, target: string, idRange: IdRange, signal?: AbortSignal): Promise<void>;
   /** As `withExtracted`, with guest ids. */
@@ -156,8 +158,7 @@ export class VolumeImporter {
     if (record.contentType === 'filesystem') return pool.quota?.set(ref, size, { config });
     const found = await stat(await pool.volumes.mount(ref, { config }));
     await pool.volumes.unmount(ref);
-    if (found.isFile() && found.size > size)
-      throw errors.badRequest(`The volume of the backup has ${found.size} bytes, more than its size of ${size}`);
+    if (found.isFile()) checkLength(found.size, record);
   }
 
   /** State by state, oldest first. */
@@ -174,6 +175,7 @@ export class VolumeImporter {
     let made = false;
     const step = async (member: string) => {
       if (block) {
+        checkLength(backup.sizeOf(`${member}.img`), record);
         if (!made) await pool.volumes.create(ref, { config });
         await backup.extractFile(`${member}.img`, await pool.volumes.mount(ref, { config }));
       } else if (!made)
@@ -243,4 +245,11 @@ export class VolumeImporter {
       },
     });
   }
+}
+
+/** A block volume has no more bytes than the size that was counted. @throws bad-request. */
+function checkLength(bytes: number | undefined, record: StorageVolumeRecord): void {
+  const size = sizeOf(record);
+  if (bytes !== undefined && size !== undefined && bytes > size)
+    throw errors.badRequest(`The volume of the backup has ${bytes} bytes, more than its size of ${size}`);
 }
