@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { errors } from '../../../core/errors.ts';
 import { cephVersion } from '../../../host/tools/ceph.ts';
 import { findMapper } from '../../../host/tools/rbd-map.ts';
+import { fullDriverInfo } from '../common/driver-info.ts';
 import type { PoolSpec, StorageDriver, StorageDriverInfo, StoragePool } from '../contract.ts';
 import { reopenedConfig } from './adopt.ts';
 import { type CephHost, CephPool } from './pool.ts';
@@ -18,21 +19,7 @@ export class CephDriver implements StorageDriver {
   async probe(): Promise<StorageDriverInfo> {
     const version = await cephVersion();
     const reason = version === undefined ? 'the tools of Ceph are not installed (ceph-common)' : await unmappable();
-    return {
-      name: this.name,
-      version: version ?? '',
-      supported: reason === undefined,
-      ...(reason === undefined ? {} : { reason }),
-      remote: true,
-      capabilities: {
-        cheapClone: true,
-        cheapSnapshot: true,
-        quota: true,
-        shrink: true,
-        blockVolumes: true,
-        optimizedTransfer: true,
-      },
-    };
+    return fullDriverInfo({ name: this.name, version: version ?? '', reason, remote: true, optimizedTransfer: true });
   }
 
   async prepare(spec: PoolSpec): Promise<Record<string, string>> {

@@ -1,11 +1,11 @@
 import { mkdir, readdir, rm, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errors, isKeelsonError } from '../../../core/errors.ts';
-import { copyTree } from '../../../host/files.ts';
+import { errors } from '../../../core/errors.ts';
 import { isMountPoint, unmountTree } from '../../../host/mounts.ts';
 import { syncMounted } from '../../../host/tools/block-fs.ts';
 import { usedBytes } from '../../../host/tools/rbd.ts';
 import { removePoint, removePoints } from '../common/mount-points.ts';
+import { sizedClone } from '../common/sized-clone.ts';
 import { isSnapshot, snapshotsPath, volumeKey, volumePath } from '../common/volume-names.ts';
 import type {
   CopyOptions,
@@ -73,19 +73,8 @@ export class CephVolumes implements Volumes {
     });
   }
 
-  /** A clone as large as asked; where its file system cannot shrink to that, a smaller one with the same files. */
-  async createFromImage(volume: VolumeRef, image: VolumeRef, options: RootOptions): Promise<void> {
-    await this.copy(image, volume, options);
-    const size = sizeIn(options.config ?? {});
-    if (size === undefined) return;
-    try {
-      await this.resize(volume, size);
-    } catch (error) {
-      await this.delete(volume);
-      if (!isKeelsonError(error, 'bad-request') || isBlock(volume)) throw error;
-      const from = await this.mount(image);
-      await this.createFilled(volume, (path) => copyTree(from, path), options);
-    }
+  createFromImage(volume: VolumeRef, image: VolumeRef, options: RootOptions): Promise<void> {
+    return sizedClone(this, [image, volume], options, sizeIn(options.config ?? {}));
   }
 
   copy(source: VolumeRef | SnapshotRef, target: VolumeRef, options: CopyOptions = {}): Promise<void> {

@@ -5,6 +5,7 @@ import type { Log } from '../../../core/log.ts';
 import { attachLoop } from '../../../host/loop.ts';
 import { CommandError } from '../../../host/run.ts';
 import { hasDeviceMapper, lvm, lvmIfThere, lvmVersion } from '../../../host/tools/lvm.ts';
+import { fullDriverInfo } from '../common/driver-info.ts';
 import type { PoolSpec, StorageDriver, StorageDriverInfo, StoragePool } from '../contract.ts';
 import { reopenedConfig } from './adopt.ts';
 import { bytesIn, createThinPool, placeOf } from './plan.ts';
@@ -34,21 +35,7 @@ export class LvmDriver implements StorageDriver {
         : (await hasDeviceMapper())
           ? undefined
           : 'the kernel has no device-mapper';
-    return {
-      name: this.name,
-      version: version ?? '',
-      supported: reason === undefined,
-      ...(reason === undefined ? {} : { reason }),
-      remote: false,
-      capabilities: {
-        cheapClone: true,
-        cheapSnapshot: true,
-        quota: true,
-        shrink: true,
-        blockVolumes: true,
-        optimizedTransfer: false,
-      },
-    };
+    return fullDriverInfo({ name: this.name, version: version ?? '', reason, remote: false, optimizedTransfer: false });
   }
 
   async prepare(spec: PoolSpec): Promise<Record<string, string>> {

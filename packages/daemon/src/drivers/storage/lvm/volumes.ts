@@ -1,10 +1,11 @@
 import { join } from 'node:path';
 import { mkdir, statfs } from 'node:fs/promises';
-import { errors, isKeelsonError } from '../../../core/errors.ts';
-import { copyTree, mirrorTree } from '../../../host/files.ts';
+import { errors } from '../../../core/errors.ts';
+import { mirrorTree } from '../../../host/files.ts';
 import { isMountPoint, unmountAll } from '../../../host/mounts.ts';
 import { copyBlocks, syncMounted } from '../../../host/tools/block-fs.ts';
 import { removePoint } from '../common/mount-points.ts';
+import { sizedClone } from '../common/sized-clone.ts';
 import { isSnapshot, snapshotsPath, volumeKey, volumePath, volumeOf } from '../common/volume-names.ts';
 import type {
   CopyOptions,
@@ -74,19 +75,9 @@ export class LvmVolumes implements Volumes {
     );
   }
 
-  /** A clone as large as asked; where its file system cannot shrink to that, a smaller one with the same files. */
-  async createFromImage(volume: VolumeRef, image: VolumeRef, options: RootOptions): Promise<void> {
-    await this.copy(image, volume, options);
-    const size = bytesIn(options.config ?? {}, 'size');
-    if (size === undefined || size === 0) return;
-    try {
-      await this.resize(volume, size);
-    } catch (error) {
-      await this.delete(volume);
-      if (!isKeelsonError(error, 'bad-request') || isBlock(volume)) throw error;
-      const from = await this.mount(image);
-      await this.createFilled(volume, (path) => copyTree(from, path), options);
-    }
+  createFromImage(volume: VolumeRef, image: VolumeRef, options: RootOptions): Promise<void> {
+    const size = bytesIn(options.config ?? {}, 'size') || undefined;
+    return sizedClone(this, [image, volume], options, size);
   }
 
   copy(source: VolumeRef | SnapshotRef, target: VolumeRef, options: CopyOptions = {}): Promise<void> {
