@@ -274,17 +274,20 @@ export class RecoveryService implements Recovery {
     });
   }
 
-  /** Image volumes that recovered roots stand on get records, so that they go with the last of them. */
-  async #keepImages({ wanted, pool }: OpenPool): Promise<void> {
+  /** Image volumes get records too: those that nothing needs go with the next start, others with the last root. */
+  async #keepImages({ wanted, pool, content }: OpenPool): Promise<void> {
     const { volumes, now } = this.#options;
+    const found = content.images.map(({ volume }) => volume.name).filter((name) => /^[0-9a-f]{64}$/.test(name));
     for (const { value } of volumes.list(`${wanted.name}/`)) {
       const image = value.type === 'container' ? await pool.roots.imageOf(refOf(value)) : undefined;
-      if (image === undefined) continue;
+      if (image !== undefined) found.push(image);
+    }
+    for (const name of new Set(found)) {
       const record: StorageVolumeRecord = {
         pool: wanted.name,
         project: DEFAULT_PROJECT,
         type: 'image',
-        name: image,
+        name,
         contentType: 'filesystem',
         description: '',
         config: {},
