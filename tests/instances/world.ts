@@ -8,6 +8,11 @@ import {
   tinyImage,
 } from '@keelson/testkit';
 
+export interface WorldOptions {
+  /** Whether there is a bridge, and a nic on it in the default profile; default true. */
+  readonly network?: boolean;
+}
+
 /** A daemon with a `dir` pool, a bridge, a default profile that uses both, and the image `tiny`. */
 export class InstanceWorld implements AsyncDisposable {
   readonly daemon: TestDaemon;
@@ -18,13 +23,13 @@ export class InstanceWorld implements AsyncDisposable {
     this.#subnet = subnet;
   }
 
-  static async open(): Promise<InstanceWorld> {
+  static async open({ network = true }: WorldOptions = {}): Promise<InstanceWorld> {
     const subnet = subnets.take();
     try {
       const daemon = await startDaemon();
       const world = new InstanceWorld(daemon, subnet);
       try {
-        await world.#setUp();
+        await world.#setUp(network);
         return world;
       } catch (error) {
         await daemon[Symbol.asyncDispose]();
@@ -36,12 +41,13 @@ export class InstanceWorld implements AsyncDisposable {
     }
   }
 
-  async #setUp(): Promise<void> {
+  async #setUp(network: boolean): Promise<void> {
     const { bridge } = this.#subnet;
     await this.daemon.run('POST', '/1.0/storage-pools', { name: 'p', driver: 'dir' });
-    await this.makeNetwork();
+    if (network) await this.makeNetwork();
+    const nic = { eth0: { type: 'nic', network: bridge } };
     await this.daemon.run('PUT', '/1.0/profiles/default', {
-      devices: { root: { type: 'disk', path: '/', pool: 'p' }, eth0: { type: 'nic', network: bridge } },
+      devices: { root: { type: 'disk', path: '/', pool: 'p' }, ...(network ? nic : {}) },
     });
     const { metadata, rootfs } = await tinyImage();
     await this.ok('image', 'import', metadata, rootfs, '--alias', 'tiny');

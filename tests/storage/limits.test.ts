@@ -12,7 +12,7 @@ describe('limits of disks', () => {
   let version: 1 | 2 | undefined;
 
   beforeAll(async () => {
-    world = await InstanceWorld.open();
+    world = await InstanceWorld.open({ network: false });
     await world.daemon.run('POST', '/1.0/storage-pools', { name: 'b', driver: 'btrfs', config: { size: '512MiB' } });
     version = cgroupVersions(readCgroupLayout()).blkio;
   });
@@ -101,7 +101,7 @@ describe('sizes', () => {
   let world: InstanceWorld;
 
   beforeAll(async () => {
-    world = await InstanceWorld.open();
+    world = await InstanceWorld.open({ network: false });
     await world.daemon.run('POST', '/1.0/storage-pools', {
       name: 'b',
       driver: 'btrfs',

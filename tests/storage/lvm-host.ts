@@ -19,20 +19,31 @@ export async function logicalVolumes(group: string): Promise<string[]> {
     .toSorted();
 }
 
-/** Takes the group from the kernel, as long as nothing uses its volumes; the data stays. */
+const mangled = (group: string): string => `${group.replaceAll('-', '--')}-`;
+
+/** Unmounts everything that is mounted from the group. */
+async function unmountGroup(group: string): Promise<void> {
+  const mounts = readFileSync('/proc/mounts', 'utf8')
+    .split('\n')
+    .filter((line) => line.startsWith(`/dev/mapper/${mangled(group)}`));
+  for (const line of mounts.toReversed()) await command('umount', ['-l', line.split(' ')[1] ?? ''], { anyExit: true });
+}
+
+/** Takes the group from the kernel with everything that is mounted from it; the data stays. */
 export async function forgetGroup(group: string): Promise<void> {
+  await unmountGroup(group);
   await command('vgchange', ['--activate', 'n', group], quiet);
 }
 
 /** What is left of a group, however broken it is. */
 export async function removeGroup(group: string): Promise<void> {
+  await unmountGroup(group);
   await command('vgremove', ['--force', '--force', group], { ...quiet, anyExit: true });
   const { stdout } = await command('dmsetup', ['ls'], { anyExit: true });
-  const mangled = `${group.replaceAll('-', '--')}-`;
   const left = stdout
     .split('\n')
     .map((line) => line.split('\t')[0] ?? '')
-    .filter((name) => name.startsWith(mangled));
+    .filter((name) => name.startsWith(mangled(group)));
   if (left.length > 0) await command('dmsetup', ['remove', '--force', '--retry', ...left], { anyExit: true });
 }
 

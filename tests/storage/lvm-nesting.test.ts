@@ -8,7 +8,7 @@ describe.skipIf(!lvmHere.ok)(`guests on lvm${lvmHere.ok ? '' : `: ${lvmHere.reas
   const KINDS = ['ext4', 'xfs', 'btrfs'];
 
   beforeAll(async () => {
-    world = await InstanceWorld.open();
+    world = await InstanceWorld.open({ network: false });
     const config = { size: '3GiB', 'lvm.vg_name': group, 'volume.size': '400MiB' };
     await world.daemon.run('POST', '/1.0/storage-pools', { name: 'l', driver: 'lvm', config });
   });

@@ -163,6 +163,29 @@ describe.skipIf(!supported)(`lvm pools${supported ? '' : `: ${reason}`}`, { time
     await expect(make('keelson-in', { source: 'keelson-group' })).rejects.toThrow('does not exist');
   });
 
+  it('gives volumes and the thin pool the stripes and the metadata they ask for', async () => {
+    const shape = (lv: string, fields: string) =>
+      tool('lvs', '--noheadings', '--all', '--units', 'b', '--nosuffix', '-o', fields, `keelson-striped/${lv}`)
+        .trim()
+        .split(/\s+/);
+    tool('vgcreate', 'keelson-striped', device('stripe0.img'), device('stripe1.img'));
+    const stripes = { 'volume.lvm.stripes': '2', 'volume.lvm.stripes.size': '16KiB' };
+    const thin = await make('keelson-thin-stripes', {
+      source: 'keelson-striped',
+      'lvm.thinpool_metadata_size': '8MiB',
+      ...stripes,
+    });
+    expect(shape('[LXDThinPool_tdata]', 'stripes,stripe_size')).toEqual(['2', String(16 * 1024)]);
+    expect(shape('LXDThinPool', 'lv_metadata_size')).toEqual([String(8 * MIB)]);
+    await thin.destroy();
+    const plain = await make('keelson-plain-stripes', { source: 'keelson-striped', 'lvm.use_thinpool': 'false' });
+    const config = { size: '32MiB', 'lvm.stripes': '2', 'lvm.stripes.size': '64KiB' };
+    await plain.volumes.create(custom('default_v'), { config });
+    expect(shape('custom_default_v', 'stripes,stripe_size')).toEqual(['2', String(64 * 1024)]);
+    await plain.destroy();
+    tool('vgremove', '--force', 'keelson-striped');
+  });
+
   it('finishes a restore that was cut off', async () => {
     const pool = await make('keelson-cut', { size: '512MiB' });
     const volume = custom('default_v');

@@ -14,7 +14,7 @@ describe('podman in a nesting container', { timeout: 120_000 }, () => {
 
   beforeAll(async () => {
     const { metadata, rootfs } = await podmanImage();
-    world = await InstanceWorld.open();
+    world = await InstanceWorld.open({ network: false });
     await world.daemon.run('POST', '/1.0/storage-pools', { name: 'b', driver: 'btrfs', config: { size: '2GiB' } });
     if (lvmHere.ok) await world.daemon.run('POST', '/1.0/storage-pools', { name: 'l', driver: 'lvm', config: lvm });
     await world.ok('image', 'import', metadata, rootfs, '--alias', 'podman');
