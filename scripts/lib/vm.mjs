@@ -24,6 +24,8 @@ const MODULES = [
   'bridge',
   'veth',
   'nft_chain_nat',
+  'nft_fib_inet',
+  'nft_limit',
   'nft_masq',
   'nft_ct',
   'nft_reject_inet',
@@ -125,12 +127,13 @@ export function guestScript(folder, argv, { env, frozen = [] }) {
     'ip link set lo up',
     'mount -t securityfs securityfs /sys/kernel/security',
     'mkfs.ext4 -q -E lazy_itable_init=1,lazy_journal_init=1 /dev/vda && mount /dev/vda /tmp && chmod 1777 /tmp',
-    // As on a host with systemd, nothing runs in the root of the hierarchy.
-    'mkdir /sys/fs/cgroup/tests.slice && echo $$ > /sys/fs/cgroup/tests.slice/cgroup.procs',
+    // As on a host with systemd: nothing runs in the root of the hierarchy, and the first process in a group of its own.
+    'mkdir -p /sys/fs/cgroup/init.scope /sys/fs/cgroup/system.slice/tests.service',
+    'echo $$ > /sys/fs/cgroup/init.scope/cgroup.procs',
     `printf 'activation {\\n udev_sync=0\\n udev_rules=0\\n monitoring=0\\n}\\n' > /etc/lvm/lvmlocal.conf`,
     ...frozen.map(({ from, to }) => `mkdir -p ${quote(to)}; mount --bind ${quote(from)} ${quote(to)}`),
     `cd ${quote(folder)}`,
-    `env ${settings.map(([name, value]) => `${name}=${quote(value)}`).join(' ')} ${argv.map(quote).join(' ')} < /dev/null 2>&1 | cat`,
+    `(echo $BASHPID > /sys/fs/cgroup/system.slice/tests.service/cgroup.procs; exec env ${settings.map(([name, value]) => `${name}=${quote(value)}`).join(' ')} ${argv.map(quote).join(' ')}) < /dev/null 2>&1 | cat`,
     `echo ${EXIT} \${PIPESTATUS[0]}`,
     'sync; echo o > /proc/sysrq-trigger; sleep 60',
   ].join('\n');

@@ -27,7 +27,7 @@ it('writes scripts that keep words together', () => {
   });
   expect(script).toContain(`mkdir -p '/it'; mount --bind '/a copy' '/it'\ncd `);
   expect(script).toContain(`cd '/it'\\''s here'`);
-  expect(script).toContain(`KEY='x y' 'vitest' 'a b' < /dev/null 2>&1 | cat`);
+  expect(script).toContain(`KEY='x y' 'vitest' 'a b') < /dev/null 2>&1 | cat`);
 });
 
 it('knows how the machine ended', () => {
