@@ -137,6 +137,8 @@ function missingPart(device: Config): string | undefined {
     case 'disk':
       if (path.split('/').includes('..')) return 'The path of a disk cannot hold ".."';
       if (path !== '/' && (device['size'] ?? '') !== '') return 'Only the root disk may have a size quota';
+      if ((device['shift'] ?? '') !== '' && (device['pool'] ?? '') !== '' && source !== '')
+        return 'The "shift" property cannot be used with custom storage volumes (set "security.shifted=true" on the volume instead)';
       if (path === '/' && source !== '') return 'Root disk entry may not have a "source" property set';
       if (path === '/' && (device['pool'] ?? '') === '') return 'Root disk entry must have a "pool" property set';
       return source === '' && path !== '/' ? MISSING_PATH : undefined;
