@@ -122,7 +122,8 @@ describe('import', () => {
     const sent = httpRequest({ socketPath: api.socket, method: 'POST', path: '/1.0/images', headers });
     sent.on('error', () => undefined);
     sent.write(body);
-    const scratch = (): string[] => readdirSync(join(api.stateDir, 'scratch'));
+    const scratch = (): string[] =>
+      readdirSync(join(api.stateDir, 'images')).filter((name) => name.startsWith('.incoming-'));
     await until('the upload to begin', () => scratch().length > 0);
     sent.destroy();
     await until('the upload to be cleaned up', () => scratch().length === 0);
@@ -175,7 +176,6 @@ describe('import', () => {
 describe('hostile images leave nothing behind', () => {
   const state = async (): Promise<unknown> => ({
     images: readdirSync(join(api.stateDir, 'images')).toSorted(),
-    scratch: readdirSync(join(api.stateDir, 'scratch')),
     records: (await api.request('GET', '/1.0/images')).body.metadata,
     aliases: (await api.request('GET', '/1.0/images/aliases')).body.metadata,
   });
