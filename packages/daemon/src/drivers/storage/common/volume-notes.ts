@@ -36,9 +36,11 @@ export interface VolumeNotesOptions {
   readonly volumes: Pick<Volumes, 'create' | 'exists' | 'mount' | 'unmount'>;
   /** What the volume of the notes is made with. */
   readonly config: () => Readonly<Record<string, string>>;
+  /** Whether it stays mounted until the pool is closed, or as long as it is used. */
+  readonly stays: boolean;
 }
 
-/** Notes as files of one small volume, which is made with the first and stays mounted until the pool is closed. */
+/** Notes as files of one small volume, which is made with the first. */
 export class VolumeNotes implements NotePlace {
   readonly #options: VolumeNotesOptions;
   readonly #queue = new KeyedQueue();
@@ -69,7 +71,7 @@ export class VolumeNotes implements NotePlace {
   }
 
   get(key: string): Promise<string | undefined> {
-    return this.#alone(async () => {
+    return this.#use(async () => {
       const folder = await this.#folder().catch((error: unknown) => {
         if (error instanceof CommandError || isKeelsonError(error, 'internal')) return undefined; // no file system
         throw error;
@@ -79,7 +81,7 @@ export class VolumeNotes implements NotePlace {
   }
 
   put(key: string, text: string): Promise<void> {
-    return this.#alone(async () => {
+    return this.#use(async () => {
       const { volumes, config } = this.#options;
       let folder = await this.#folder();
       if (folder === undefined && this.#open) {
@@ -92,7 +94,7 @@ export class VolumeNotes implements NotePlace {
   }
 
   drop(key: string): Promise<void> {
-    return this.#alone(async () => {
+    return this.#use(async () => {
       const folder = await this.#folder();
       if (folder !== undefined) await removeTree(join(folder, fileOf(key)));
     });
@@ -111,6 +113,16 @@ export class VolumeNotes implements NotePlace {
   async #unmount(): Promise<void> {
     const { path, volumes } = this.#options;
     if (isMountPoint(volumePath(path, NOTES_VOLUME))) await volumes.unmount(NOTES_VOLUME);
+  }
+
+  #use<T>(work: () => Promise<T>): Promise<T> {
+    return this.#alone(async () => {
+      try {
+        return await work();
+      } finally {
+        if (!this.#options.stays) await this.#unmount();
+      }
+    });
   }
 
   #alone<T>(work: () => Promise<T>): Promise<T> {

@@ -67,7 +67,7 @@ export function thinPoolIn(
 /** Notes of the pool, on a logical volume of their own. */
 export function notesOf({ path, volumes }: LvmContext, all: LvmVolumes): VolumeNotes {
   const config = () => ({ size: volumes.thin ? '1GiB' : '64MiB', 'block.filesystem': 'ext4' });
-  return new VolumeNotes({ path, volumes: all, config });
+  return new VolumeNotes({ path, volumes: all, config, stays: true });
 }
 
 export function recoveryOf(

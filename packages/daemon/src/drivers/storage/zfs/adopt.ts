@@ -57,7 +57,7 @@ async function importZpool(name: string, file: string | undefined): Promise<bool
 
 /** Notes of the pool, in a dataset of their own. */
 export function notesOf({ path }: ZfsContext, all: ZfsVolumes): VolumeNotes {
-  return new VolumeNotes({ path, volumes: all, config: () => ({}) });
+  return new VolumeNotes({ path, volumes: all, config: () => ({}), stays: false });
 }
 
 export function recoveryOf(
