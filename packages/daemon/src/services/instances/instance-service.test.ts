@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { errors } from '../../core/errors.ts';
 import { World } from './testing/world.ts';
 
 describe('create', () => {
@@ -305,6 +306,18 @@ describe('snapshots', () => {
     expect(await world.fails(world.service.snapshots.restore('default', 'c1', 'nope'))).toBe(
       'Snapshot c1/nope does not exist',
     );
+  });
+
+  it('lets a guest run on when its restore is refused', async () => {
+    await using world = await World.open();
+    await world.create('c1');
+    await world.ok(world.service.snapshots.create('default', 'c1', {}));
+    await world.start('c1');
+    world.storage.unrestorable = errors.badRequest('Snapshot "snap0" cannot be restored');
+    expect(await world.fails(world.service.snapshots.restore('default', 'c1', 'snap0'))).toBe(
+      'Snapshot "snap0" cannot be restored',
+    );
+    expect(world.service.reader.get('default', 'c1').instance.status).toBe('Running');
   });
 
   it('refuses names that are taken or bad', async () => {

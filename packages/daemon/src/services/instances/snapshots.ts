@@ -285,7 +285,11 @@ export class InstanceSnapshots {
             request,
             signal,
           );
-        await this.#restore(this.#context.require(project, name), found);
+        await this.#restore(this.#context.require(project, name), found).catch(async (error: unknown) => {
+          // It is as it was: a refused restore must not cost the guest its run.
+          if (running) await this.#starter.start(this.#context.require(project, name), signal).catch(() => undefined);
+          throw error;
+        });
         const context = { snapshot: `${name}/${snapshot}` };
         this.#context.lifecycle('instance-restored', record, request, { context });
         if (!running) return;

@@ -121,7 +121,11 @@ export class FakeStorage implements InstanceStorage {
     );
   }
 
+  /** Why no snapshot can be restored. */
+  unrestorable: Error | undefined;
+
   async restoreSnapshot(): Promise<readonly string[]> {
+    if (this.unrestorable !== undefined) throw this.unrestorable;
     return [];
   }
 
