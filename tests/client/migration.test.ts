@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { APIException, type Client, type MigrationMode, NotFound, StaleObject } from '@keelson/client';
-import { named, until } from '@keelson/testkit';
+import { allOf, named, probeRoot, until } from '@keelson/testkit';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { freePort } from './free-port.ts';
 import { Fixture, servers } from './servers.ts';
@@ -18,6 +18,44 @@ async function listen({ client }: Fixture, on: boolean): Promise<void> {
 async function text(client: Client, instance: string, path: string): Promise<string> {
   const file = await (await client.instances.get(instance)).files.get(path);
   return Buffer.from(await file.bytes()).toString();
+}
+
+/** Copies an instance and a volume, then brings the copies up to date. @returns the servers that told of progress */
+async function refreshes(from: Fixture, to: Fixture): Promise<readonly string[]> {
+  const sides = new Set<string>();
+  const way = { to: to.client, onProgress: (_operation: unknown, side: string) => void sides.add(side) };
+  await using origin = await from.client.instances.create({ name: 'r1', source: { type: 'image', alias: 'tiny' } });
+  await origin.snapshots.create('s0');
+  await using copy = await origin.copy('r2', way);
+  await origin.files.put('/root/mark', 'newer');
+  const s1 = await origin.snapshots.create('s1');
+  await origin.patch({ config: { 'user.mark': 'newer' } }, { wait: true });
+  await origin.sync();
+  await origin.copy('r2', { ...way, refresh: true });
+  await copy.sync();
+  expect(await text(to.client, 'r2', '/root/mark')).toBe('newer');
+  expect((await copy.snapshots.all()).map(({ name }) => name).toSorted()).toEqual(['s0', 's1']);
+  expect(copy.config['user.mark']).toBe('newer');
+  await using alone = await s1.copy('r3', way);
+  expect(await text(to.client, alone.name, '/root/mark')).toBe('newer');
+
+  const volume = await (await from.client.storagePools.get('pool')).volumes.create({ name: 'r1', config: {} });
+  await volume.snapshots.create({ name: 's0' });
+  const other = await volume.copy({ ...way, name: 'r2' });
+  await volume.snapshots.create({ name: 's1' });
+  await volume.copy({ ...way, name: 'r2', refresh: true });
+  const names = (await other.snapshots.all()).map(({ name }) => name.split('/').at(-1));
+  expect(names.toSorted()).toEqual(['s0', 's1']);
+  const single = await volume.copy({ ...way, name: 'r3', snapshot: 's1' });
+  expect(await single.snapshots.all()).toEqual([]);
+  const project = await to.client.projects.create('far');
+  const far = await volume.copy({ ...way, project: 'far', volumeOnly: true });
+  expect(far.project).toBe('far');
+  const { volumes } = await from.client.storagePools.get('pool');
+  expect((await volumes.all({ type: 'custom' })).map(({ name }) => name.split('/')[0])).not.toContain('copy');
+  for (const one of [far, single, other, volume]) await one.delete();
+  await project.delete();
+  return [...sides].toSorted();
 }
 
 describe.each(servers)('migration: $name', (kind) => {
@@ -76,6 +114,13 @@ describe.each(servers)('migration: $name', (kind) => {
         await (await other.volumes.get('custom', 'v3')).delete();
         await copy.delete();
       });
+    });
+
+    it('a refresh, a snapshot alone, another project, with the progress of both sides', async ({ skip }) => {
+      const missing = await here.lacks('container_incremental_copy', 'custom_volume_refresh');
+      if (missing !== undefined) skip(missing);
+      await prepare('pull');
+      expect(await refreshes(here, there)).toEqual(['source', 'target']);
     });
 
     it('without a mode the most direct way is taken; the moved instance is gone here', async () => {
@@ -141,4 +186,25 @@ describe.each(servers)('migration: $name', (kind) => {
       await expect(copy).rejects.toThrow('needs a server that listens on the network');
     });
   });
+});
+
+const [keelson, lxd] = servers;
+const both = allOf(keelson?.probe ?? probeRoot(), lxd?.probe ?? probeRoot());
+
+describe.skipIf(!both.ok)(named('migration between Keelson and LXD', both), () => {
+  let ours: Fixture;
+  let theirs: Fixture;
+  beforeAll(async () => {
+    if (keelson === undefined || lxd === undefined) throw new Error('two kinds');
+    [ours, theirs] = await Promise.all([Fixture.start(keelson), Fixture.start(lxd)]);
+    await Promise.all([listen(ours, true), listen(theirs, true)]);
+  });
+  afterAll(async () => {
+    await Promise.all([ours?.[Symbol.asyncDispose](), theirs?.[Symbol.asyncDispose]()]);
+  });
+
+  it('there: refreshed, a snapshot alone, another project', async () =>
+    expect(await refreshes(ours, theirs)).toEqual(['source', 'target']));
+
+  it('and back', async () => expect(await refreshes(theirs, ours)).toEqual(['source', 'target']));
 });
