@@ -167,10 +167,11 @@ describe.skipIf(!probe.ok)(
         await side.daemon?.kill();
         expect((await copy).code).not.toBe(0);
         await side.daemon?.start();
-        const gone = async () =>
-          !(await rbd(1, 'ls', 'p-ceph')).some((one: string) => one.startsWith('new_') || one.includes(name)) &&
-          (await rbd(0, 'snap', 'ls', 'p-ceph/custom_default_large.block')).length === 1;
-        await until('everything that came to go', gone, { timeoutMs: 60_000 });
+        const left = async () => [
+          ...(await rbd(1, 'ls', 'p-ceph')).filter((one: string) => one.startsWith('new_') || one.includes(name)),
+          ...(await rbd(0, 'snap', 'ls', 'p-ceph/custom_default_large.block')).map((one: { name: string }) => one.name),
+        ];
+        await expect.poll(left, { timeout: 120_000, interval: 500 }).toEqual(['snapshot_s0']);
         expect((await b.request('GET', `/1.0/storage-pools/p-ceph/volumes/custom/${name}`)).status).toBe(404);
       }
       await world.ok('storage', 'volume', 'copy', 'a:p-ceph/large', 'b:p-ceph/target');
