@@ -5,12 +5,14 @@ import {
   createThinPool,
   createVolume,
   fileSystemOf,
+  fileSystemTag,
   placeOf,
   renamePlace,
   resizePlan,
   resizeVolume,
   sizeOf,
   snapshotVolume,
+  taggedFileSystem,
 } from './plan.ts';
 import { interruptedRestores, recoveryPlan, restoreTag } from './recovery.ts';
 import { type LogicalVolume, groupCommand, parseDevices, parseGroup, parseVolumes } from './report.ts';
@@ -168,6 +170,8 @@ describe('commands of LVM', () => {
     expect(fileSystemOf({})).toBe('ext4');
     expect(() => fileSystemOf({ 'block.filesystem': 'ntfs' })).toThrow(/block.filesystem/);
     expect(resizeVolume(thin, 'a', 5).at(-2)).toBe('512b');
+    expect(taggedFileSystem(['keelson', fileSystemTag('xfs')])).toBe('xfs');
+    expect(taggedFileSystem(['keelson'])).toBeUndefined();
   });
 });
 

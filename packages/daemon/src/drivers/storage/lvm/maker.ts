@@ -18,7 +18,17 @@ import type { VolumeRef } from '../contract.ts';
 import type { LvmContext } from './context.ts';
 import type { LvmMounter } from './mounter.ts';
 import { isBlock, SCRATCH } from './names.ts';
-import { createVolume, fileSystemOf, renameVolume, resizePlan, resizeVolume, sizeOf, snapshotVolume } from './plan.ts';
+import {
+  addTag,
+  createVolume,
+  fileSystemOf,
+  fileSystemTag,
+  renameVolume,
+  resizePlan,
+  resizeVolume,
+  sizeOf,
+  snapshotVolume,
+} from './plan.ts';
 
 type Config = Readonly<Record<string, string>>;
 
@@ -57,8 +67,11 @@ export class LvmMaker {
     fill: (path: string) => Promise<void>,
   ): Promise<void> {
     const { volumes } = this.#pool;
+    const type = fileSystemOf(config);
     await volumes.run(createVolume(volumes.place, name, sizeOf(config), config));
-    await makeBlockFileSystem(volumes.device(name), fileSystemOf(config), { zeroed: volumes.thin });
+    await makeBlockFileSystem(volumes.device(name), type, { zeroed: volumes.thin });
+    // Clones of an image are made of it where they want the file system it has.
+    if (volume.type === 'image') await volumes.run(addTag(volumes.place, name, fileSystemTag(type)));
     await this.withMounted(name, async (path) => {
       await rmdir(join(path, 'lost+found')).catch(() => undefined); // a check makes it again when it needs it
       await chmod(path, MODES[volume.type]);

@@ -135,6 +135,18 @@ export function sizeOf(config: Config): number {
   return size === undefined || size === 0 ? DEFAULT_VOLUME_SIZE : size;
 }
 
+const FILE_SYSTEM_TAG = 'keelson_fs.';
+
+/** Tag that tells the file system of a volume without a look at its device. */
+export function fileSystemTag(type: BlockFileSystem): string {
+  return FILE_SYSTEM_TAG + type;
+}
+
+/** Undefined where nothing tells. */
+export function taggedFileSystem(tags: readonly string[]): string | undefined {
+  return tags.find((tag) => tag.startsWith(FILE_SYSTEM_TAG))?.slice(FILE_SYSTEM_TAG.length);
+}
+
 export function fileSystemOf(config: Config): BlockFileSystem {
   const type = config['block.filesystem'] ?? 'ext4';
   if (!isBlockFileSystem(type)) throw errors.badRequest(`Invalid value for option "block.filesystem": "${type}"`);

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { mkdir, statfs } from 'node:fs/promises';
 import { errors } from '../../../core/errors.ts';
-import { mirrorTree } from '../../../host/files.ts';
+import { copyTree, mirrorTree } from '../../../host/files.ts';
 import { isMountPoint, unmountAll } from '../../../host/mounts.ts';
 import { copyBlocks, syncMounted } from '../../../host/tools/block-fs.ts';
 import { removePoint } from '../common/mount-points.ts';
@@ -21,7 +21,7 @@ import type { LvmContext } from './context.ts';
 import { LvmMaker } from './maker.ts';
 import { LvmMounter } from './mounter.ts';
 import { isBlock, logicalVolume, SCRATCH, snapshotsAmong } from './names.ts';
-import { addTag, bytesIn, removeTag, renameVolume, snapshotVolume } from './plan.ts';
+import { addTag, bytesIn, fileSystemOf, removeTag, renameVolume, snapshotVolume, taggedFileSystem } from './plan.ts';
 import { restoreTag } from './recovery.ts';
 
 /** Names a volume has while a restore exchanges it. */
@@ -75,9 +75,15 @@ export class LvmVolumes implements Volumes {
     );
   }
 
-  createFromImage(volume: VolumeRef, image: VolumeRef, options: RootOptions): Promise<void> {
-    const size = bytesIn(options.config ?? {}, 'size') || undefined;
-    return sizedClone(this, [image, volume], options, size);
+  /** A clone; where the image has another file system than asked for, a volume of its own with the same files. */
+  async createFromImage(volume: VolumeRef, image: VolumeRef, options: RootOptions): Promise<void> {
+    const config = options.config ?? {};
+    const found = isBlock(volume) ? undefined : await this.#pool.volumes.find(logicalVolume(image));
+    const type = taggedFileSystem(found?.tags ?? []);
+    if (type === undefined || type === fileSystemOf(config))
+      return sizedClone(this, [image, volume], options, bytesIn(config, 'size') || undefined);
+    const from = await this.mount(image);
+    return this.createFilled(volume, (path) => copyTree(from, path), options);
   }
 
   copy(source: VolumeRef | SnapshotRef, target: VolumeRef, options: CopyOptions = {}): Promise<void> {
