@@ -1,9 +1,11 @@
 import { lstat, mkdir, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { errors } from '../../../core/errors.ts';
 import { KeyedQueue } from '../../../core/keyed-queue.ts';
 import { mirrorTree } from '../../../host/files.ts';
 import { UserNamespaces } from '../../../host/idmap.ts';
 import { cloneMount, unmountAll } from '../../../host/mounts.ts';
+import { errnoOf } from '../../../host/syscalls.ts';
 import type { AdoptOptions, IdRange, StoragePool, VolumeRef } from '../contract.ts';
 import { rootIn } from './plain-content.ts';
 import { writeSmallFiles } from './small-files.ts';
@@ -117,7 +119,13 @@ export class RebuiltRoots {
     await mkdir(view, { mode: 0o700 });
     try {
       const usernsFd = await namespaces.get({ from: range.base, to: 0, size: range.size });
-      await cloneMount(source, view, { usernsFd, readOnly: true });
+      await cloneMount(source, view, { usernsFd, readOnly: true }).catch((error: unknown) => {
+        if (errnoOf(error) !== 'EINVAL') throw error;
+        throw errors.badRequest(
+          'Its files carry ids of the host it comes from, and mounts here cannot map them',
+          error,
+        );
+      });
       await mirrorTree(view, target);
     } finally {
       await unmountAll(view);
