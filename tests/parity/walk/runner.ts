@@ -18,7 +18,7 @@ export interface Seen {
   readonly stderr: string;
   /** Lifecycle events, sorted. */
   lifecycle: readonly string[];
-  /** Background operations, sorted. */
+  /** Background operations that began, as they ended, sorted. */
   operations: readonly string[];
 }
 
@@ -67,11 +67,16 @@ export class Visit {
   }
 
   /** Runs one line of shell in the server's folder. */
-  async run(line: string, timeoutMs = 60_000): Promise<Seen> {
+  async run(line: string, timeoutS = 60): Promise<Seen> {
     const from = Date.now();
     const env = environment(this.#server);
     const { folder } = this.#server;
-    const result = await command('/bin/sh', ['-c', line], { env, cwd: folder, anyExit: true, input: '', timeoutMs });
+    const result = await command('timeout', [`${timeoutS}`, '/bin/sh', '-c', line], {
+      env,
+      cwd: folder,
+      anyExit: true,
+      input: '',
+    });
     const seen: Seen = {
       code: result.code,
       stdout: this.#clean(result.stdout),
@@ -87,17 +92,15 @@ export class Visit {
   async close(): Promise<void> {
     const monitor = this.#monitor;
     if (monitor === undefined) return;
+    const end = Date.now();
     await this.#settled();
     monitor.kill('SIGTERM');
     const events = readEvents(this.#events);
     this.#steps.forEach(({ from, seen }, at) => {
-      const to = this.#steps[at + 1]?.from ?? Number.POSITIVE_INFINITY;
-      const during = events.filter(({ timestamp }) => {
-        const when = Date.parse(timestamp);
-        return when >= from && when < to;
-      });
-      seen.lifecycle = lifecycle(during).map(this.#clean);
-      seen.operations = operations(during).map(this.#clean);
+      const to = this.#steps[at + 1]?.from ?? end;
+      const during = (time: unknown): boolean => Date.parse(String(time)) >= from && Date.parse(String(time)) < to;
+      seen.lifecycle = lifecycle(events.filter(({ timestamp }) => during(timestamp))).map(this.#clean);
+      seen.operations = operations(events.filter(({ metadata }) => during(metadata['created_at']))).map(this.#clean);
     });
   }
 
@@ -111,7 +114,13 @@ export class Visit {
 }
 
 function environment({ dir, folder }: Visited): Record<string, string> {
-  return { LXD_DIR: dir, LXD_CONF: join(folder, 'conf'), LXD_GLOBAL_CONF: join(folder, 'none'), TZ: 'UTC', LANG: 'C.UTF-8' };
+  return {
+    LXD_DIR: dir,
+    LXD_CONF: join(folder, 'conf'),
+    LXD_GLOBAL_CONF: join(folder, 'none'),
+    TZ: 'UTC',
+    LANG: 'C.UTF-8',
+  };
 }
 
 function readEvents(path: string): Event[] {
@@ -126,13 +135,15 @@ function lifecycle(events: readonly Event[]): string[] {
     .sort();
 }
 
-/** The last state of each operation. */
+/** The last state of each operation; `lxc monitor` may print events in another order than they came. */
 function operations(events: readonly Event[]): string[] {
   const last = new Map<string, string>();
-  for (const { type, metadata, project } of events) {
+  const ended = ({ metadata: { status } }: Event): boolean => status !== 'Pending' && status !== 'Running';
+  const inOrder = [...events].sort((a, b) => Number(ended(a)) - Number(ended(b)));
+  for (const { type, metadata, project } of inOrder) {
     if (type !== 'operation') continue;
-    const { id, class: kind, description, status, resources, err, may_cancel, location } = metadata;
-    const told = { description, kind, status, resources: sorted(resources), err, may_cancel, location, in: project };
+    const { id, class: kind, description, status, resources, may_cancel, location } = metadata;
+    const told = { description, kind, status, resources: sorted(resources), may_cancel, location, in: project };
     const kept = Object.keys((metadata['metadata'] ?? {}) as object).filter((key) => !key.includes('progress'));
     last.set(String(id), JSON.stringify({ ...told, metadata: kept.sort() }));
   }
@@ -140,13 +151,13 @@ function operations(events: readonly Event[]): string[] {
 }
 
 /** The same with its keys in order. */
-function sorted(value: unknown): Record<string, unknown> | unknown {
+function sorted<T>(value: T): T {
   if (value === null || typeof value !== 'object' || Array.isArray(value)) return value;
   return Object.fromEntries(
     Object.entries(value)
       .map(([key, part]) => [key, sorted(part)] as const)
       .sort(([a], [b]) => (a < b ? -1 : 1)),
-  );
+  ) as T;
 }
 
 export function scratch(base: string, name: string): string {
