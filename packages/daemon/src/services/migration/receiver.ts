@@ -7,6 +7,7 @@ import { errors } from '../../core/errors.ts';
 import { UndoStack } from '../../core/undo-stack.ts';
 import type { IdRange, NativeInner, RootOptions, StoragePool, VolumeRef } from '../../drivers/storage/contract.ts';
 import { templateEntries } from '../instances/plan/templates.ts';
+import { DISK } from '../storage/root-transfer.ts';
 import type { DataChannel } from './channels.ts';
 import { type Count, counted, counting } from './sender.ts';
 import { type Delivery, readDocument } from './session.ts';
@@ -168,15 +169,18 @@ export class VolumeReceiver {
     await using undo = new UndoStack();
     const size = blockSize(landing, delivery.volumeSize);
     if (!landing.exists) {
-      await pool.volumes.create(target, { ...options, ...(size === undefined ? {} : { size }) });
+      await createBlocks(landing, size);
       undo.add(() => pool.volumes.delete(target));
     }
-    const path = await pool.volumes.mount(target, options);
+    const machine = target.type === 'virtual-machine';
+    const path = machine
+      ? join((await pool.roots.mount(target, options)).path, DISK)
+      : await pool.volumes.mount(target, options);
     for (const part of [...delivery.snapshots.map(({ name }) => name), undefined]) {
       await writeBlocks(path, counting(channel.read(), count), { signal, limit: size });
       if (part !== undefined) await keep(landing, part);
     }
-    await pool.volumes.unmount(target);
+    await (machine ? pool.roots.unmount(target) : pool.volumes.unmount(target));
     undo.commit();
   }
 
@@ -206,6 +210,14 @@ async function keep({ pool, target, keep: own }: Landing, name: string): Promise
 async function create({ pool, target, options }: Landing, fill: (path: string) => Promise<void>): Promise<void> {
   if (target.type === 'custom') await pool.volumes.createFilled(target, fill, options);
   else await pool.roots.createFilled(target, options, fill);
+}
+
+/** Empty blocks of a custom volume, or of a virtual machine's disk. */
+async function createBlocks({ pool, target, options }: Landing, size: number | undefined): Promise<void> {
+  if (target.type !== 'virtual-machine')
+    return pool.volumes.create(target, { ...options, ...(size === undefined ? {} : { size }) });
+  const config = { ...options.config, ...(size === undefined ? {} : { size: String(size) }) };
+  await pool.roots.createFilled(target, { ...options, config });
 }
 
 interface DescribedPart {
@@ -311,7 +323,7 @@ async function writeBlocks(
   content: Readable,
   { signal, limit = Number.POSITIVE_INFINITY }: { readonly signal: AbortSignal; readonly limit: number | undefined },
 ): Promise<void> {
-  await using file = await open(path, constants.O_WRONLY);
+  await using file = await open(path, constants.O_WRONLY | constants.O_CREAT, 0o600);
   const isFile = (await file.stat()).isFile();
   if (isFile) await file.truncate(0);
   const zeros = Buffer.alloc(BLOCK);

@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import { join } from 'node:path';
 import type { Ids } from '../../core/ids.ts';
 import type { RootOptions, SnapshotRef, StoragePool, VolumeRef } from '../../drivers/storage/contract.ts';
-import { TEMPORARY_PREFIX } from '../storage/root-transfer.ts';
+import { DISK, TEMPORARY_PREFIX } from '../storage/root-transfer.ts';
 import type { DataChannel } from './channels.ts';
 import { type Agreement, writeAll } from './session.ts';
 import { type Beside, ROOT, Stage, VOLUME } from './stage.ts';
@@ -73,7 +73,8 @@ export class VolumeSender {
     const { pool, source } = sending.shipment;
     const { path } = await pool.snapshots.mount(source, snapshot, plain);
     try {
-      if (source.contentType !== 'filesystem') await this.#block(sending, path);
+      if (source.contentType !== 'filesystem')
+        await this.#block(sending, source.type === 'custom' ? path : join(path, DISK));
       else if (source.type === 'custom') await this.#tree(sending, path);
       else await this.#root(sending, path, as);
     } finally {

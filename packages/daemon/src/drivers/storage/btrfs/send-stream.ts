@@ -70,7 +70,7 @@ export class SendStreamRewriter extends Transform {
     for (;;) {
       if (this.#passing > 0) {
         const part = rest.subarray(0, this.#passing);
-        this.#out.push(part);
+        this.#emit(part);
         this.#passing -= part.length;
         rest = rest.subarray(part.length);
       }
@@ -79,8 +79,16 @@ export class SendStreamRewriter extends Transform {
       rest = rest.subarray(used);
     }
     this.#buffered = rest;
-    this.push(Buffer.concat(this.#out));
+    for (const part of this.#out) this.push(part);
     this.#out = [];
+  }
+
+  /** What follows the last part in the same memory makes one part with it: most of a stream goes on as it came. */
+  #emit(part: Buffer): void {
+    const last = this.#out.at(-1);
+    const follows = last?.buffer === part.buffer && last.byteOffset + last.length === part.byteOffset;
+    if (last === undefined || !follows) this.#out.push(part);
+    else this.#out[this.#out.length - 1] = Buffer.from(part.buffer, last.byteOffset, last.length + part.length);
   }
 
   /** Bytes of `data` that were dealt with; 0 when more are needed. */
@@ -97,7 +105,7 @@ export class SendStreamRewriter extends Transform {
     const first = command === COMMAND.subvolume || command === COMMAND.snapshot;
     if (first !== (this.#state === 'start')) throw notAStream();
     if (!first && command !== COMMAND.clone) {
-      this.#out.push(data.subarray(0, COMMAND_HEADER));
+      this.#emit(data.subarray(0, COMMAND_HEADER));
       this.#passing = length;
       if (command === COMMAND.end) this.#state = 'ended';
       return COMMAND_HEADER;
@@ -105,7 +113,7 @@ export class SendStreamRewriter extends Transform {
     if (data.length < COMMAND_HEADER + length) return 0;
     const attributes = readAttributes(data.subarray(COMMAND_HEADER, COMMAND_HEADER + length));
     const changed = first ? await this.#begin(command, attributes) : this.#clone(attributes);
-    this.#out.push(encodeCommand(command, changed));
+    this.#emit(encodeCommand(command, changed));
     return COMMAND_HEADER + length;
   }
 
@@ -116,7 +124,7 @@ export class SendStreamRewriter extends Transform {
     }
     if (!data.subarray(0, MAGIC.length).equals(MAGIC)) throw notAStream();
     if (!VERSIONS.includes(data.readUInt32LE(MAGIC.length))) throw notAStream();
-    this.#out.push(data.subarray(0, HEADER));
+    this.#emit(data.subarray(0, HEADER));
     this.#state = 'start';
     return HEADER;
   }
