@@ -56,6 +56,13 @@ describe.skipIf(!probe.ok)(named('lxc and storage', probe), () => {
     expect(await world.fails('storage', 'volume', 'create', 'p', 'v1')).toContain('Volume by that name already exists');
     expect(await volume('list', 'p', '-f', 'csv')).toMatch(/container,c1,,filesystem,1\n[^]*custom,v1,,filesystem,0\n/);
     expect(await volume('list', 'p', 'type=custom', '-f', 'csv')).toBe('custom,v1,,filesystem,0\n');
+    await world.ok('project', 'create', 'vols');
+    await volume('create', 'p', 'v9', '--project', 'vols');
+    expect(await volume('list', 'p', 'type=custom', '--all-projects', '-c', 'en', '-f', 'csv')).toBe(
+      'default,v1\nvols,v9\n',
+    );
+    await volume('delete', 'p', 'v9', '--project', 'vols');
+    await world.ok('project', 'delete', 'vols');
     await volume('set', 'p', 'v1', 'user.y=2');
     expect(await volume('get', 'p', 'v1', 'user.y')).toBe('2\n');
     await volume('unset', 'p', 'v1', 'user.y');
