@@ -31,6 +31,8 @@ export interface RecoveryNotesOptions {
 }
 
 const DELAY = 500;
+/** Milliseconds that the end waits for a pool that does not answer; what is left is written after the next start. */
+const LAST = 5000;
 
 /**
  * Keeps beside every volume what `keelson admin recover` needs to bring it back without the records: `backup.yaml` at an
@@ -75,8 +77,11 @@ export class RecoveryNotes implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     for (const stop of this.#stops) stop();
     this.#stop.abort();
-    await this.#running;
-    await this.#flush();
+    const done = (async () => {
+      await this.#running;
+      await this.#flush();
+    })();
+    await Promise.race([done, sleep(LAST, undefined, { ref: false })]);
   }
 
   #volumeChanged(id: string, before: StorageVolumeRecord | undefined, after: StorageVolumeRecord | undefined): void {
