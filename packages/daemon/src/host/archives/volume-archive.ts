@@ -144,31 +144,31 @@ export class VolumeArchives {
 
 async function writePlain(path: string, content: ArchiveContent, { signal, onBytes }: WriteOptions): Promise<void> {
   await using handle = await open(path, 'ax+', 0o600);
-  {
-    await using _ = flushing(handle, onBytes);
+  const stop = new AbortController();
+  const flushed = flushing(handle, stop.signal, onBytes);
+  flushed.catch(() => undefined); // awaited below
+  try {
     await writeBackup({ handle, path }, content, signal);
+  } finally {
+    stop.abort();
   }
+  await flushed;
   await handle.datasync();
 }
 
-/** Sends to disk what others write into a file while they write it, so that little is left at the end. */
-function flushing(handle: FileHandle, onBytes: ((bytes: number) => void) | undefined): AsyncDisposable {
-  const stop = new AbortController();
-  const work = async (): Promise<void> => {
-    for (;;) {
-      await wait(FLUSH_EVERY, undefined, { signal: stop.signal });
-      await handle.datasync();
-      onBytes?.((await handle.stat()).size);
-    }
-  };
-  // What it cannot write, the last flush cannot either, and tells.
-  const ended = work().catch(() => undefined);
-  return {
-    [Symbol.asyncDispose]: () => {
-      stop.abort();
-      return ended;
-    },
-  };
+/**
+ * Sends to disk what others write into a file while they write it, so that little is left at the end. What it throws is
+ * told once: a later flush does not fail again.
+ */
+async function flushing(
+  handle: FileHandle,
+  stop: AbortSignal,
+  onBytes: ((bytes: number) => void) | undefined,
+): Promise<void> {
+  while (await wait(FLUSH_EVERY, true, { signal: stop }).catch(() => false)) {
+    await handle.datasync();
+    onBytes?.((await handle.stat()).size);
+  }
 }
 
 function isFull(error: unknown): boolean {
