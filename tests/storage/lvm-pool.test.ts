@@ -182,6 +182,14 @@ describe.skipIf(!supported)(`lvm pools${supported ? '' : `: ${reason}`}`, { time
     const config = { size: '32MiB', 'lvm.stripes': '2', 'lvm.stripes.size': '64KiB' };
     await plain.volumes.create(custom('default_v'), { config });
     expect(shape('custom_default_v', 'stripes,stripe_size')).toEqual(['2', String(64 * 1024)]);
+    // Without a thin pool: a copy of a snapshot is as large as the volume, which keeps its size while it has snapshots.
+    await plain.snapshots.create(custom('default_v'), 's0', { running: false });
+    await plain.volumes.copy({ ...custom('default_v'), snapshot: 's0' }, custom('default_w'));
+    expect(shape('custom_default_w', 'lv_size')).toEqual([String(32 * MIB)]);
+    await expect(plain.quota?.set(custom('default_v'), 64 * MIB)).rejects.toThrow(/delete them first/);
+    await plain.snapshots.delete(custom('default_v'), 's0');
+    await plain.quota?.set(custom('default_v'), 64 * MIB);
+    expect(shape('custom_default_v', 'lv_size')).toEqual([String(64 * MIB)]);
     await plain.destroy();
     tool('vgremove', '--force', 'keelson-striped');
   });

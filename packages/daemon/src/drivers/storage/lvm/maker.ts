@@ -138,6 +138,10 @@ export class LvmMaker {
     try {
       const plan = resizePlan({ name: volume.name, current: found.size, wanted: size, fileSystem: type, mounted });
       if (plan === 'nothing') return;
+      if (!volumes.thin && (await volumes.list()).some(({ origin }) => origin === name)) {
+        const reason = 'its snapshots were made for the size it has; delete them first';
+        throw errors.badRequest(`Cannot resize volume "${volume.name}" without a thin pool: ${reason}`);
+      }
       if (plan === 'shrink') await shrinkTo(device, volume, size);
       await volumes.run(resizeVolume(volumes.place, name, size));
       if (plan === 'grow' && type !== undefined) await growBlockFileSystem(device, type, mounted ? path : undefined);
@@ -152,16 +156,16 @@ export class LvmMaker {
     config: Config,
   ): Promise<void> {
     const { volumes } = this.#pool;
-    const source = await volumes.find(from.name);
-    if (source === undefined) throw errors.notFound('Storage volume not found');
-    const size = String(source.size);
+    if ((await volumes.find(from.name)) === undefined) throw errors.notFound('Storage volume not found');
     const device = await volumes.activate(from.name);
+    // What LVM tells of a plain snapshot is the space kept for its changes.
+    const size = await contentSize(device);
     if (isBlock(from.volume)) {
-      await volumes.run(createVolume(volumes.place, name, await contentSize(device), config));
+      await volumes.run(createVolume(volumes.place, name, size, config));
       return copyBlocks(device, volumes.device(name), { zeroed: false });
     }
     const type = (await blockFileSystem(device)) ?? fileSystemOf(config);
-    await this.fileSystem(name, from.volume, { ...config, size, 'block.filesystem': type }, (target) =>
+    await this.fileSystem(name, from.volume, { ...config, size: String(size), 'block.filesystem': type }, (target) =>
       this.withFrozen(from.name, (path) => copyTree(path, target)),
     );
   }
