@@ -41,6 +41,7 @@ interface Place extends AsyncDisposable {
   readonly cephFolder?: string;
 }
 
+const patience = Number(process.env['KEELSON_TEST_PATIENCE'] ?? 1);
 const quiet = { env: { LVM_SUPPRESS_FD_WARNINGS: '1' } };
 
 async function probeDriver(name: string): Promise<Probe> {
@@ -122,12 +123,12 @@ describe.each(targets)('$driver', ({ driver, probe, open }) => {
         description: 'shared one',
       });
       await importTiny();
-    }, 180_000);
+    }, 180_000 * patience);
     afterAll(async () => {
       await daemon?.[Symbol.asyncDispose]();
       await drivers?.[Symbol.asyncDispose]();
       await place?.[Symbol.asyncDispose]();
-    }, 120_000);
+    }, 120_000 * patience);
 
     const at = (...parts: string[]): string => join(daemon.stateDir, 'storage-pools/p', ...parts);
     const lxc = (...args: string[]) =>
@@ -197,7 +198,7 @@ describe.each(targets)('$driver', ({ driver, probe, open }) => {
       contentType,
     });
 
-    it('brings instances, snapshots and volumes back, as they were', { timeout: 300_000 }, async () => {
+    it('brings instances, snapshots and volumes back, as they were', { timeout: 300_000 * patience }, async () => {
       await ok('init', 'tiny', 'c1', '-s', 'p', '-c', 'user.note=one');
       await ok('storage', 'volume', 'create', 'p', 'v', 'snapshots.pattern=x%d');
       await ok('storage', 'volume', 'attach', 'p', 'v', 'c1', '/vol');
@@ -256,7 +257,7 @@ describe.each(targets)('$driver', ({ driver, probe, open }) => {
       expect(await recover('validate')).toEqual({ UnknownVolumes: [], DependencyErrors: [], Problems: [] });
     });
 
-    it('believes no name and no description that cannot be right', { timeout: 300_000 }, async () => {
+    it('believes no name and no description that cannot be right', { timeout: 300_000 * patience }, async () => {
       await importTiny();
       await ok('launch', 'tiny', 'honest', '-s', 'p');
       const told = at('containers/honest/backup.yaml');
@@ -310,7 +311,7 @@ describe.each(targets)('$driver', ({ driver, probe, open }) => {
       await ok('start', 'honest');
     });
 
-    it('finds what LXD laid out, with ids of its host', { timeout: 300_000 }, async () => {
+    it('finds what LXD laid out, with ids of its host', { timeout: 300_000 * patience }, async () => {
       const base = 1_500_000;
       const state = (name: string) =>
         `${name}:\n  volatile.last_state.idmap: '[{"Isuid":true,"Isgid":false,"Hostid":${base},"Nsid":0,"Maprange":65536},` +
