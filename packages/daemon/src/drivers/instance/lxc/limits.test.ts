@@ -50,7 +50,7 @@ describe('limitSettings', () => {
       'blkio.throttle.read_bps_device 8:0 10',
       'blkio.throttle.write_iops_device 8:0 5',
     ]);
-    expect(text(limitSettings({ ...none, disks }, v2))).toEqual(['io.max 8:0 rbps=10 wiops=5']);
+    expect(text(limitSettings({ ...none, disks }, v2))).toEqual(['io.max 8:0 rbps=10 riops=max wbps=max wiops=5']);
   });
 });
 

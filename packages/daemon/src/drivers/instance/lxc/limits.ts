@@ -117,7 +117,8 @@ function diskSettings(limits: LimitsSpec, versions: CgroupVersions): CgroupSetti
     if (set.length === 0) return [];
     if (version === 1)
       return set.map((name) => setting('blkio', 1, [V1_THROTTLE[name], `${disk.device} ${disk[name]}`]));
-    const words = set.map((name) => `${V2_THROTTLE[name]}=${disk[name]}`);
+    // All of them: what a line leaves out stays as it was.
+    const words = THROTTLES.map((name) => `${V2_THROTTLE[name]}=${disk[name] ?? 'max'}`);
     return [setting('io', 2, ['io.max', `${disk.device} ${words.join(' ')}`])];
   });
 }
