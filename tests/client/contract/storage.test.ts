@@ -151,6 +151,15 @@ describe.each(servers)('contract, storage: $name', (kind) => {
         expect(await pool.volumes.exists('custom', 'v2')).toBe(false);
         volume = await (await client.storagePools.get('pool')).volumes.get('custom', 'v4');
         await volume.rename({ name: 'v2', pool: 'volumes' });
+        const project = await client.projects.create('far');
+        await using far = new Client({ endpoint: `unix:${fixture.socket}`, project: 'far' });
+        const there = await (await volume.copy({ name: 'v5', to: far })).sync();
+        expect(there.project).toBe('far');
+        await there.rename({ name: 'v6', to: other });
+        const back = await pool.volumes.get('custom', 'v6');
+        expect(back.project).toBe('default');
+        await back.delete();
+        await project.delete();
       });
 
       it('put', async () => {

@@ -129,24 +129,25 @@ export class StorageVolume extends Model<StorageVolumeRecord> {
    */
   async rename(to: string | VolumeMove, options: WaitOptions = {}): Promise<void> {
     const move = typeof to === 'string' ? { name: to } : to;
-    const { volumeOnly, to: target, mode, onProgress, ...rest } = move;
+    const { volumeOnly, to: target, mode, onProgress, project, ...rest } = move;
     if (target !== undefined && (mode !== undefined || !sameServer(this.context, target.storagePools.scope))) {
       await this.copy(move, options);
       await this.delete({ signal: options.signal });
       return;
     }
+    const here = this.connection.project ?? 'default';
+    const there =
+      project ?? (target === undefined ? here : (target.storagePools.scope.connection.project ?? 'default'));
     const body = {
       ...rest,
       name: move.name ?? this.name,
+      ...(there === here ? {} : { project: there, pool: move.pool ?? this.pool }),
       ...(volumeOnly === undefined ? {} : { volume_only: volumeOnly }),
     };
     const told = onProgress === undefined ? {} : { onProgress: (record: Operation) => onProgress(record, 'target') };
     await this.run('POST', this.path, { json: body }, { wait: true, ...options, ...told });
     if (move.migration) return;
-    if (move.project !== undefined && move.project !== (this.connection.project ?? 'default')) {
-      this.gone();
-      return;
-    }
+    if (target !== undefined || there !== here) return this.gone();
     // Read-only for callers: only a move changes it.
     Object.assign(this, { pool: move.pool ?? this.pool });
     const place = { pool: this.pool, type: this.type, name: body.name };
