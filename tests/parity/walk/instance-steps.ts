@@ -149,7 +149,8 @@ export const queries: readonly string[] = [
   'lxc query /1.0/storage-pools',
   'lxc query /1.0/storage-pools/p2',
   'lxc query /1.0/storage-pools/p2/volumes/custom',
-  'lxc query /1.0/storage-pools/p1/volumes/custom/v1',
+  // LXD lists users in any order.
+  "lxc query /1.0/storage-pools/p1/volumes/custom/v1 | sed 's/,$//' | sort",
   'lxc query /1.0/storage-pools/p1/volumes/custom/v1/snapshots',
   'lxc query /1.0/storage-pools/p1/volumes/custom/v1/snapshots?recursion=1',
   'lxc query /1.0/storage-pools/p1/volumes/custom/v1/snapshots/live',
