@@ -154,13 +154,13 @@ export interface InstanceStorage {
   poolExists(pool: string): boolean;
   /** Whether the pool holds the custom volume for instances of `project`. */
   customExists(pool: string, project: string, volume: string): boolean;
+  /** Whether the server keeps something of its own on the volume. */
+  isServers(pool: string, project: string, volume: string): boolean;
 }
 
 /** What it needs from images. */
 export interface InstanceImages {
   /**
-  /** Whether the server keeps something of its own on the volume. */
-  isServers(pool: string, project: string, volume: string): boolean;
    * Finds the image of an instance source in the project: alias, fingerprint (prefix), properties; from a remote server it
    * downloads. @throws not-found / bad-request with LXD's text.
    */

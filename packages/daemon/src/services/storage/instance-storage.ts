@@ -324,15 +324,15 @@ export class InstanceStorageService implements InstanceStorage {
     return this.#options.volumes.get(volumeId({ pool, project: home, type: 'custom', name })) !== undefined;
   }
 
-  /** Removes what copies that were killed left in their sources. */
-  async removeTemporaries(): Promise<void> {
-    const { volumes, live } = this.#options;
-    for (const { value } of volumes.list()) {
   isServers(pool: string, project: string, name: string): boolean {
     const home = effectiveProject(this.#options.projects, project, 'storage.volumes');
     return this.#options.usage.isServers({ pool, project: home, type: 'custom', name });
   }
 
+  /** Removes what copies that were killed left in their sources. */
+  async removeTemporaries(): Promise<void> {
+    const { volumes, live } = this.#options;
+    for (const { value } of volumes.list()) {
       if (value.type === 'image') continue;
       if (live.failure(value.pool) !== undefined) continue;
       const pool = await live.use(value.pool);
