@@ -38,7 +38,7 @@ export function commandOutput(
 }
 
 /** Resolves when the stream takes more, or none any more. */
-function writable(output: PassThrough): Promise<void> {
+export function writable(output: PassThrough): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
       output.off('drain', done).off('close', done);

@@ -1,9 +1,11 @@
-import type { Readable } from 'node:stream';
-import { type CommandOutput, commandOutput } from '../command-output.ts';
+import { PassThrough, type Readable } from 'node:stream';
+import { type CommandOutput, commandOutput, writable } from '../command-output.ts';
 import { runStream } from '../run-stream.ts';
 import { rbdArguments, type RbdPlace, unreachable } from './rbd.ts';
 
 const DAY = 24 * 3_600_000;
+/** Milliseconds rbd has to end by itself. */
+const LETTING_GO = 10_000;
 
 /** A state of an image: one of its snapshots, or what it is now. */
 export interface RbdState {
@@ -36,8 +38,9 @@ export function exportDiff(
 }
 
 /**
- * Writes a stream of `exportDiff` into the image, which must have what it builds on; what it says is not checked.
- * @throws unavailable when the cluster does not answer, else CommandError with rbd's words.
+ * Writes a stream of `exportDiff` into the image, which must have what it builds on; what it says is not checked. When the
+ * stream fails, or `signal` aborts, rbd sees its end and lets the image go: one that is killed holds it for half a minute.
+ * @throws unavailable when the cluster does not answer, what the stream fails with, else CommandError with rbd's words.
  */
 export async function importDiff(
   place: RbdPlace,
@@ -46,9 +49,37 @@ export async function importDiff(
   signal?: AbortSignal,
 ): Promise<void> {
   const args = rbdArguments(place, ['import-diff', '--no-progress', '--image', image, '--path', '-'], true);
+  const input = new PassThrough({ highWaterMark: 1024 * 1024 });
+  input.on('error', () => undefined); // rbd may end before it read everything; its exit code tells
+  const kill = new AbortController();
+  let late: NodeJS.Timeout | undefined;
+  const giveUp = (error: unknown): void => {
+    late ??= setTimeout(() => kill.abort(error), LETTING_GO);
+    input.end();
+  };
+  const onAbort = (): void => giveUp(signal?.reason);
+  signal?.addEventListener('abort', onAbort, { once: true });
+  const fed = feed(stream, input);
+  fed.catch(giveUp);
   try {
-    await runStream('rbd', args, { stdin: stream, timeout: DAY, ...(signal === undefined ? {} : { signal }) });
+    await runStream('rbd', args, { stdin: input, timeout: DAY, signal: kill.signal });
   } catch (error) {
+    // A stream that failed is why rbd did.
+    await Promise.race([fed, Promise.resolve()]);
     throw unreachable(error, place);
+  } finally {
+    clearTimeout(late);
+    signal?.removeEventListener('abort', onAbort);
+    input.destroy();
   }
+  await fed;
+}
+
+/** @throws what the stream fails with. */
+async function feed(stream: Readable, input: PassThrough): Promise<void> {
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    if (input.writableEnded || input.destroyed) return; // nobody reads any more
+    if (!input.write(chunk)) await writable(input);
+  }
+  input.end();
 }

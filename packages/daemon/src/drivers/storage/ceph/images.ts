@@ -1,4 +1,6 @@
-import { errors } from '../../../core/errors.ts';
+import { errors, isKeelsonError } from '../../../core/errors.ts';
+import type { Log } from '../../../core/log.ts';
+import { retry } from '../../../core/retry.ts';
 import {
   childrenOf,
   findImage,
@@ -22,10 +24,12 @@ import { isZombie, SCRATCH, zombieImage, zombieSnapshot } from './names.ts';
 export class RbdImages {
   readonly #place: RbdPlace;
   readonly #newId: () => string;
+  readonly #log: Log;
 
-  constructor(place: RbdPlace, newId: () => string) {
+  constructor(place: RbdPlace, newId: () => string, log: Log) {
     this.#place = place;
     this.#newId = newId;
+    this.#log = log;
   }
 
   list(): Promise<string[]> {
@@ -131,6 +135,21 @@ export class RbdImages {
     if (found.parent !== undefined) await this.#release(found.parent);
   }
 
+  /**
+   * Removes what was half made; at the latest when the cluster has forgotten a command that was ended, which it believes
+   * for half a minute to use the image still.
+   */
+  async discard(image: string): Promise<void> {
+    try {
+      await this.remove(image);
+    } catch (error) {
+      if (!isKeelsonError(error, 'conflict')) throw error;
+      void retry(() => this.remove(image), FORGOTTEN).catch((reason: unknown) =>
+        this.#log.warn('A half-made RBD image is still in use', { image, reason: String(reason) }),
+      );
+    }
+  }
+
   /** Absent = no effect. One that clones stand on becomes a zombie. */
   async removeSnapshot(image: string, snapshot: string): Promise<void> {
     if (await this.#dropSnapshot(image, snapshot)) return;
@@ -144,7 +163,7 @@ export class RbdImages {
       await make(scratch);
       await this.rename(scratch, target);
     } catch (error) {
-      await this.remove(scratch);
+      await this.discard(scratch);
       if (isTaken(error)) throw errors.conflict(`Image "${target}" already exists`, error);
       throw error;
     }
@@ -210,3 +229,5 @@ export class RbdImages {
 }
 
 const EBUSY = 16;
+/** Half a minute, and then some. */
+const FORGOTTEN = { attempts: 8, delay: 5000, maxDelay: 15_000 };

@@ -58,18 +58,20 @@ export class CephPool implements StoragePool {
   readonly #place: RbdPlace;
   readonly #volumes: CephVolumes;
   readonly #newId: () => string;
+  readonly #log: Log;
   #mapper: Promise<RbdMapper> | undefined;
 
   constructor(spec: PoolSpec, { newId, log, cephFolder }: CephHost) {
     this.spec = spec;
     this.#newId = newId;
+    this.#log = log;
     const { path } = spec;
     this.#place = placeOf(spec, cephFolder);
     const context: CephContext = {
       path,
       staging: join(path, 'staging'),
       place: this.#place,
-      images: new RbdImages(this.#place, newId),
+      images: new RbdImages(this.#place, newId, log),
       mapper: () => (this.#mapper ??= this.#findMapper()),
       config: () => this.spec.config,
       queue: new KeyedQueue(),
@@ -197,7 +199,7 @@ export class CephPool implements StoragePool {
   }
 
   async #removeImages(): Promise<void> {
-    const images = new RbdImages(this.#place, this.#newId);
+    const images = new RbdImages(this.#place, this.#newId, this.#log);
     // Zombies go with their clones, or in a later round.
     for (let round = 0; round < 3; round++) {
       for (const image of (await images.list()).filter(isOwnImage)) await images.remove(image);

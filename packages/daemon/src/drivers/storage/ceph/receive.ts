@@ -72,7 +72,7 @@ export class CephReceive implements NativeReceive {
     if (this.#state === 'committed' || !this.#made) return;
     this.#made = false;
     await this.#volumes.mounter.unmap(this.#scratch);
-    await this.#pool.images.remove(this.#scratch);
+    await this.#pool.images.discard(this.#scratch);
   }
 
   async #accept(part: string | undefined, content: Readable, options: ProgressOptions): Promise<void> {

@@ -4,6 +4,7 @@ import { errors } from '../../../core/errors.ts';
 import { isMountPoint, unmountTree } from '../../../host/mounts.ts';
 import { syncMounted } from '../../../host/tools/block-fs.ts';
 import { usedBytes } from '../../../host/tools/rbd.ts';
+import { endCommandsOn } from '../../../host/tools/rbd-orphans.ts';
 import { removePoint, removePoints } from '../common/mount-points.ts';
 import { sizedClone } from '../common/sized-clone.ts';
 import { isSnapshot, snapshotsPath, volumeKey, volumePath } from '../common/volume-names.ts';
@@ -220,7 +221,7 @@ export class CephVolumes implements Volumes {
 
   /** Removes what was half made, finishes restores that were cut off. Other volumes stay mounted: guests may use them. */
   async recover(): Promise<void> {
-    const { images, staging, path } = this.#pool;
+    const { images, place, staging, path } = this.#pool;
     const leftover: [Frozen, string][] = [];
     for (const name of await readdir(staging)) {
       const file = join(staging, name);
@@ -243,8 +244,9 @@ export class CephVolumes implements Volumes {
     for (const image of await images.list()) {
       if (isImageVolume(image)) await this.mounter.unmap(image);
       if (!image.startsWith(SCRATCH) && !image.startsWith(VIEW)) continue;
+      await endCommandsOn(place, image);
       await this.mounter.unmap(image);
-      await images.remove(image);
+      await images.discard(image);
     }
     // Once the half-made clones are gone.
     for (const [frozen, file] of leftover) await this.frozen.thaw(frozen, file);
