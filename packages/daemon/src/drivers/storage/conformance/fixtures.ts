@@ -31,8 +31,6 @@ export interface ConformanceTarget {
   readonly restores?: 'any' | 'newest';
   /** `own`: roots are laid out otherwise than LXD does. */
   readonly layout?: 'own';
-  /** `own`: roots are laid out otherwise than LXD does. */
-  readonly layout?: 'own';
   /** Snapshots that are many for this driver; default 40. */
   readonly many?: number;
   /** Native streams say when their data changed on the way; default true. */
