@@ -48,6 +48,7 @@ export class InstanceContext {
       validateNic: (project, device) => deps.networks.validateNic(project, device),
       poolExists: (pool) => deps.storage.poolExists(pool),
       customExists: (...volume) => deps.storage.customExists(...volume),
+      isBlock: (...volume) => deps.storage.isBlock?.(...volume) ?? false,
       isServers: (...volume) => deps.storage.isServers(...volume),
     });
     deps.collections.instances.subscribe(({ id, after }) => {

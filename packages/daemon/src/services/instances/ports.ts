@@ -154,6 +154,8 @@ export interface InstanceStorage {
   poolExists(pool: string): boolean;
   /** Whether the pool holds the custom volume for instances of `project`. */
   customExists(pool: string, project: string, volume: string): boolean;
+  /** Whether that volume is a block device to its users. */
+  isBlock?(pool: string, project: string, volume: string): boolean;
   /** Whether the server keeps something of its own on the volume. */
   isServers(pool: string, project: string, volume: string): boolean;
 }

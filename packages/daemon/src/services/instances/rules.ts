@@ -13,6 +13,8 @@ export interface RuleChecks {
   validateNic(project: string, device: Config): void;
   poolExists(pool: string): boolean;
   customExists(pool: string, project: string, volume: string): boolean;
+  /** Whether it is a block device to its users. */
+  isBlock(pool: string, project: string, volume: string): boolean;
   /** Whether the server keeps something of its own on it. */
   isServers(pool: string, project: string, volume: string): boolean;
 }
@@ -42,8 +44,14 @@ export class InstanceRules {
   checkDevices(project: string, devices: Devices): void {
     for (const [name, device] of sortedEntries(devices)) {
       this.#checkDevice(project, name, device);
-      const { type, path = '' } = device;
-      if (type === 'disk' && path === '') throw errors.badRequest(`${failed(name)}${MISSING_PATH}`);
+      const { type, path = '', pool = '', source = '' } = device;
+      if (type !== 'disk') continue;
+      // Machines, which can have one, have no driver yet.
+      if (pool !== '' && !isRootDisk(device) && this.#checks.isBlock(pool, project, source))
+        throw errors.badRequest(
+          `Failed add validation for device "${name}": Custom block volumes cannot be used on containers`,
+        );
+      if (path === '') throw errors.badRequest(`${failed(name)}${MISSING_PATH}`);
     }
     try {
       rootDisk(devices);

@@ -324,6 +324,13 @@ export class InstanceStorageService implements InstanceStorage {
     return this.#options.volumes.get(volumeId({ pool, project: home, type: 'custom', name })) !== undefined;
   }
 
+  isBlock(pool: string, project: string, name: string): boolean {
+    const home = effectiveProject(this.#options.projects, project, 'storage.volumes');
+    return (
+      this.#options.volumes.get(volumeId({ pool, project: home, type: 'custom', name }))?.value.contentType === 'block'
+    );
+  }
+
   isServers(pool: string, project: string, name: string): boolean {
     const home = effectiveProject(this.#options.projects, project, 'storage.volumes');
     return this.#options.usage.isServers({ pool, project: home, type: 'custom', name });
