@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Operation } from '@keelson/api';
 import { until } from '@keelson/testkit';
@@ -118,6 +118,21 @@ describe('backups and what ends them', { timeout: 400_000 }, () => {
       { intervalMs: 5, timeoutMs: 100_000 },
     );
     expect(seen.some((one) => typeof one === 'string' && one !== '')).toBe(true);
+  });
+
+  it('one that lost its end with the host is never sent', async () => {
+    for (const [url, folder] of [
+      [BACKUPS, 'instances/c1'],
+      [`${V}/backups`, 'custom/p/default_v'],
+    ] as const) {
+      await world.daemon.run('POST', url, { name: 'torn', instance_only: true, compression_algorithm: 'none' });
+      const path = join(world.daemon.stateDir, 'backups', folder, 'torn');
+      truncateSync(path, statSync(path).size - 4096);
+      const { status, body } = await world.daemon.request('GET', `${url}/torn/export`);
+      expect(status).toBe(500);
+      expect(body.error).toMatch(/^Backup "torn" is damaged: it has \d+ of \d+ bytes; make it again$/);
+      await world.daemon.run('DELETE', `${url}/torn`);
+    }
   });
 
   it('those that expired are gone, with their files', async () => {

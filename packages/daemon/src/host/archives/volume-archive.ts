@@ -3,7 +3,6 @@ import { type FileHandle, mkdir, mkdtemp, open, rename, rm, rmdir, stat } from '
 import { dirname, join } from 'node:path';
 import { type Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { setTimeout as wait } from 'node:timers/promises';
 import { errors } from '../../core/errors.ts';
 import type { FolderGate } from '../../core/folder-gate.ts';
 import { CommandError } from '../run.ts';
@@ -16,7 +15,7 @@ import { ReceivedBackup } from './received-backup.ts';
 
 const MIB = 1024 ** 2;
 const DAY = 24 * 3_600_000;
-const FLUSH_EVERY = 250;
+const LOOK_EVERY = 250;
 const codecs: readonly TarCompression[] = ['gzip', 'bzip2', 'lzma', 'xz', 'zstd'];
 
 export interface WriteOptions {
@@ -37,8 +36,12 @@ export class VolumeArchives {
     this.#gate = gate;
   }
 
-  /** Writes the whole file or none. `compression` is `none` or one that `compressCommand` knows. @throws bad-request. */
-  async write(target: string, content: ArchiveContent, options: WriteOptions): Promise<void> {
+  /**
+   * Writes the whole file or none, and tells its bytes. The disk has all of them some seconds later: should the host go
+   * down before, the file is shorter; what the disk does not take is removed. `compression` is `none` or one that
+   * `compressCommand` knows. @throws bad-request.
+   */
+  async write(target: string, content: ArchiveContent, options: WriteOptions): Promise<number> {
     const codec = codecs.find((known) => known === options.compression);
     if (options.compression !== 'none' && codec === undefined)
       throw errors.badRequest(`Invalid compression algorithm "${options.compression}"`);
@@ -46,10 +49,21 @@ export class VolumeArchives {
     for (const folder of [dirname(target), this.#scratch]) await mkdir(folder, { recursive: true, mode: 0o700 });
     const partial = `${target}.part`;
     await rm(partial, { force: true });
+    await using stack = new AsyncDisposableStack();
     try {
-      if (codec === undefined || codec === 'none') await writePlain(partial, content, options);
+      const handle = await open(partial, 'ax+', 0o600);
+      stack.defer(() => handle.close());
+      if (codec === undefined || codec === 'none') await writePlain(handle, partial, content, options);
       else await this.#writeCompressed(partial, content, { ...options, codec });
+      const { size } = await handle.stat();
       await rename(partial, target);
+      const later = stack.move();
+      handle
+        .datasync()
+        .catch(() => rm(target, { force: true }))
+        .catch(() => undefined)
+        .finally(() => later.disposeAsync());
+      return size;
     } catch (error) {
       throw isFull(error)
         ? errors.unavailable('No space left for the backup; free some where backups are kept', error)
@@ -64,7 +78,7 @@ export class VolumeArchives {
     content: ArchiveContent,
     { codec, signal, onBytes }: WriteOptions & { readonly codec: Exclude<TarCompression, 'none'> },
   ): Promise<void> {
-    const out = createWriteStream(path, { mode: 0o600, flush: true });
+    const out = createWriteStream(path, { flags: 'a' });
     const counted = counter(onBytes);
     const tar = streamBackup(content, this.#scratch, signal);
     const flow = signal === undefined ? {} : { signal };
@@ -142,33 +156,23 @@ export class VolumeArchives {
   }
 }
 
-async function writePlain(path: string, content: ArchiveContent, { signal, onBytes }: WriteOptions): Promise<void> {
-  await using handle = await open(path, 'ax+', 0o600);
-  const stop = new AbortController();
-  const flushed = flushing(handle, stop.signal, onBytes);
-  flushed.catch(() => undefined); // awaited below
-  try {
-    await writeBackup({ handle, path }, content, signal);
-  } finally {
-    stop.abort();
-  }
-  await flushed;
-  await handle.datasync();
+async function writePlain(
+  handle: FileHandle,
+  path: string,
+  content: ArchiveContent,
+  options: WriteOptions,
+): Promise<void> {
+  const { signal, onBytes } = options;
+  using _ = watching(handle, onBytes);
+  await writeBackup({ handle, path }, content, signal);
 }
 
-/**
- * Sends to disk what others write into a file while they write it, so that little is left at the end. What it throws is
- * told once: a later flush does not fail again.
- */
-async function flushing(
-  handle: FileHandle,
-  stop: AbortSignal,
-  onBytes: ((bytes: number) => void) | undefined,
-): Promise<void> {
-  while (await wait(FLUSH_EVERY, true, { signal: stop }).catch(() => false)) {
-    await handle.datasync();
-    onBytes?.((await handle.stat()).size);
-  }
+/** Tells from time to time how much others have written into a file. */
+function watching(handle: FileHandle, onBytes: ((bytes: number) => void) | undefined): Disposable {
+  if (onBytes === undefined) return { [Symbol.dispose]: () => undefined };
+  const look = async (): Promise<void> => onBytes((await handle.stat()).size);
+  const timer = setInterval(() => void look().catch(() => undefined), LOOK_EVERY);
+  return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 
 function isFull(error: unknown): boolean {

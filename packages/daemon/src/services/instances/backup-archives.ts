@@ -17,7 +17,7 @@ export interface BackupPart {
 
 /** Makes and reads the tarballs of instance backups, in LXD's layout. */
 export interface BackupArchives {
-  /** Writes the whole file or none. @throws bad-request for an unknown compression. */
+  /** Writes the whole file or none, and tells its bytes. @throws bad-request for an unknown compression. */
   write(
     target: string,
     content: { readonly index: string; readonly parts: readonly BackupPart[] },
@@ -27,7 +27,7 @@ export interface BackupArchives {
       /** Bytes of the file so far. */
       readonly onBytes?: (bytes: number) => void;
     },
-  ): Promise<void>;
+  ): Promise<number>;
   /** Keeps a foreign backup until it is disposed; every entry is checked. @throws bad-request. */
   receive(content: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<IncomingBackup>;
   read(path: string): Readable;

@@ -8,6 +8,7 @@ import { UndoStack } from '../../core/undo-stack.ts';
 import type { Entry } from '../../state/collection.ts';
 import type { InstanceBackupRecord, InstanceRecord } from '../../state/records/instance.ts';
 import type { Intent } from '../intents/contract.ts';
+import { checkWhole } from '../storage/backup-files.ts';
 import type { OperationContext, StartedOperation } from '../operations/contract.ts';
 import { projectUrl } from '../projects/scope.ts';
 import { BackupContents } from './backup-content.ts';
@@ -118,13 +119,13 @@ export class InstanceBackups {
       log.warn('A backup left something mounted', { instance: record.name, error }),
     );
     const content = await this.#contents.gather(record, backup, mounts);
-    await archives.write(path, content, {
+    const bytes = await archives.write(path, content, {
       compression: backup.compressionAlgorithm,
       signal: operation.signal,
       onBytes: (bytes) => operation.progress('create_backup', { bytes }),
     });
     operation.signal.throwIfAborted();
-    await intents.end(intent, [collections.backups.put(backupId(backup), backup)]);
+    await intents.end(intent, [collections.backups.put(backupId(backup), { ...backup, bytes })]);
     undo.commit();
   }
 
@@ -139,6 +140,7 @@ export class InstanceBackups {
     const { archives } = this.#context.deps;
     const path = this.#path(found);
     const size = await archives.size(path);
+    checkWhole(found, size);
     this.#context.lifecycle('instance-backup-retrieved', { project, name }, request, { below: `/backups/${backup}` });
     return { body: archives.read(path), size };
   }

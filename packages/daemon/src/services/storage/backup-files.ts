@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 import { join } from 'node:path';
+import { errors } from '../../core/errors.ts';
 import type { StorageVolumeBackupRecord } from '../../state/records/storage.ts';
 import type { IncomingBackup } from './volume-importer.ts';
 
@@ -27,7 +28,7 @@ export interface VolumeArchiver {
       readonly signal?: AbortSignal;
       readonly onBytes?: (bytes: number) => void;
     },
-  ): Promise<void>;
+  ): Promise<number>;
   receive(content: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<IncomingBackup>;
   receiveFile(
     content: AsyncIterable<Uint8Array>,
@@ -53,7 +54,7 @@ export class VolumeBackupFiles {
     this.#archiver = archiver;
   }
 
-  write(backup: BackupName, ...rest: Tail<Parameters<VolumeArchiver['write']>>): Promise<void> {
+  write(backup: BackupName, ...rest: Tail<Parameters<VolumeArchiver['write']>>): Promise<number> {
     return this.#archiver.write(this.#path(backup), ...rest);
   }
 
@@ -68,8 +69,10 @@ export class VolumeBackupFiles {
     return this.#archiver.receiveFile(content, signal);
   }
 
-  async open(backup: BackupName): Promise<{ body: Readable; size: number }> {
+  /** @throws internal when the file is not all that was written. */
+  async open(backup: BackupName & { readonly bytes?: number }): Promise<{ body: Readable; size: number }> {
     const size = await this.#archiver.size(this.#path(backup));
+    checkWhole(backup, size);
     return { body: this.#archiver.read(this.#path(backup)), size };
   }
 
@@ -100,6 +103,12 @@ export class VolumeBackupFiles {
   #path(backup: BackupName): string {
     return join(this.#folderOf(backup), backup.name);
   }
+}
+
+/** A host that went down right after a backup was made may have lost the end of it. @throws internal. */
+export function checkWhole({ name, bytes }: { readonly name: string; readonly bytes?: number }, size: number): void {
+  if (bytes !== undefined && bytes !== size)
+    throw errors.internal(`Backup "${name}" is damaged: it has ${size} of ${bytes} bytes; make it again`);
 }
 
 type Tail<T extends readonly unknown[]> = T extends [unknown, ...infer Rest] ? Rest : never;

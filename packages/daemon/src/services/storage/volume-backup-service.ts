@@ -182,8 +182,8 @@ export class VolumeBackupService implements StorageVolumeBackups {
         : await this.#parts(volume, snapshots, mounted);
       const onBytes = (bytes: number): void => progress('create_backup', { bytes });
       const options = { compression: record.compressionAlgorithm, signal, onBytes };
-      await this.#files.write(record, { index, parts }, options);
-      await intents.end(intent, [backups.put(idOf(record), record)]);
+      const bytes = await this.#files.write(record, { index, parts }, options);
+      await intents.end(intent, [backups.put(idOf(record), { ...record, bytes })]);
     } catch (error) {
       await this.#files.remove(record);
       await intents.end(intent);

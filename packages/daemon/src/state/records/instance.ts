@@ -38,4 +38,6 @@ export interface InstanceBackupRecord {
   readonly instanceOnly: boolean;
   readonly optimizedStorage: boolean;
   readonly compressionAlgorithm: string;
+  /** Bytes of the file; absent in records of old. */
+  readonly bytes?: number;
 }

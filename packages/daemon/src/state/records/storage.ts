@@ -47,4 +47,6 @@ export interface StorageVolumeBackupRecord {
   readonly volumeOnly: boolean;
   readonly optimizedStorage: boolean;
   readonly compressionAlgorithm: string;
+  /** Bytes of the file; absent in records of old. */
+  readonly bytes?: number;
 }

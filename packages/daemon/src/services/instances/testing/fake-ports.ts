@@ -278,8 +278,9 @@ export class FakeArchives implements BackupArchives {
   async write(
     target: string,
     content: { readonly index: string; readonly parts: readonly BackupPart[] },
-  ): Promise<void> {
+  ): Promise<number> {
     this.files.set(target, content);
+    return Buffer.byteLength(content.index);
   }
 
   async receive(content: AsyncIterable<Uint8Array>): Promise<IncomingBackup> {
