@@ -24,7 +24,8 @@ export const instances: readonly string[] = [
   'lxc storage volume snapshot p1 container/e1 s1',
   ...[
     'p1 v1 e1 data /data',
-    'p1 v1 e1 data2 /data',
+    // LXD names either of the two.
+    'p1 v1 e1 data2 /data 2>&1 | sed \'s/"data2"/"data"/\'',
     'p1 v1 e1 data3 /data3',
     'p1 v1 e2 /mnt',
     'p1 nope e1 data4 /data4',
