@@ -9,7 +9,7 @@ const probe = allOf(probeRoot(), probePrograms('lxc', 'rsync', 'getfattr', 'getf
 
 describe.skipIf(!probe.ok)(
   named('instances and volumes between two Ceph clusters', probe),
-  { timeout: 240_000 },
+  { timeout: 600_000 },
   () => {
     const clusters: CephCluster[] = [];
     let world: MigrationWorld;

@@ -4,12 +4,9 @@ import { join } from 'node:path';
 import type { Server, StoragePool } from '@keelson/api';
 import {
   type CephCluster,
-  command,
   findLeftovers,
   named,
   podmanImage,
-  startCeph,
-  startDaemon,
   type TestDaemon,
   tinyImage,
   until,
@@ -18,32 +15,27 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { silentLog } from '../../packages/daemon/src/core/log.ts';
 import type { PoolSpec, VolumeRef } from '../../packages/daemon/src/drivers/storage/contract.ts';
 import { CephDriver } from '../../packages/daemon/src/drivers/storage/ceph/driver.ts';
+import { CephWorld } from './ceph-world.ts';
 import { cgroupsIn, PODMAN_WORKS, USE_PODMAN } from './podman.ts';
 import { probeRbd } from './rbd.ts';
 
 const probe = await probeRbd();
 
 describe.skipIf(!probe.ok)(named('a daemon with a ceph pool', probe), () => {
+  let world: CephWorld;
   let cluster: CephCluster;
   let daemon: TestDaemon;
 
   beforeAll(async () => {
-    cluster = await startCeph();
-    daemon = await startDaemon({ env: { KEELSON_CEPH_DIR: cluster.folder } });
+    world = await CephWorld.open();
+    ({ cluster, daemon } = world);
   }, 180_000);
   afterAll(async () => {
-    cluster?.thaw();
-    await daemon?.[Symbol.asyncDispose]();
-    await cluster?.[Symbol.asyncDispose]();
+    await world?.[Symbol.asyncDispose]();
   }, 120_000);
 
-  const lxc = (...args: string[]) =>
-    command('lxc', args, { env: { LXD_DIR: daemon.stateDir }, anyExit: true, timeoutMs: 120_000 });
-  const ok = async (...args: string[]): Promise<string> => {
-    const { code, stdout, stderr } = await lxc(...args);
-    if (code !== 0) throw new Error(`lxc ${args.join(' ')}: ${code} ${stderr}`);
-    return stdout;
-  };
+  const lxc = (...args: string[]) => world.lxc(...args);
+  const ok = (...args: string[]) => world.ok(...args);
   const pool = async () => (await daemon.request<StoragePool>('GET', '/1.0/storage-pools/rbd')).body.metadata;
   const images = async () => JSON.parse(await cluster.rbd('ls', '--format', 'json', 'rbd')) as string[];
   const failure = async (body: object) => {

@@ -2,8 +2,9 @@ import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Operation } from '@keelson/api';
-import { type CephCluster, command, named, startCeph, startDaemon, type TestDaemon, until } from '@keelson/testkit';
+import { type CephCluster, command, named, type TestDaemon, until } from '@keelson/testkit';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { CephWorld } from './ceph-world.ts';
 import { probeRbd } from './rbd.ts';
 
 const probe = await probeRbd();
@@ -13,19 +14,18 @@ const SIZE = 8 * MIB;
 const VOLUMES = '/1.0/storage-pools/rbd/volumes/custom';
 
 describe.skipIf(!probe.ok)(named('faults around a ceph pool', probe), () => {
+  let world: CephWorld;
   let cluster: CephCluster;
   let daemon: TestDaemon;
 
   beforeAll(async () => {
-    cluster = await startCeph();
-    daemon = await startDaemon({ env: { KEELSON_CEPH_DIR: cluster.folder } });
+    world = await CephWorld.open();
+    ({ cluster, daemon } = world);
     const config = { 'ceph.osd.pg_num': '4', 'volume.size': '32MiB' };
     await daemon.run('POST', '/1.0/storage-pools', { name: 'rbd', driver: 'ceph', config });
   }, 180_000);
   afterAll(async () => {
-    cluster?.thaw();
-    await daemon?.[Symbol.asyncDispose]();
-    await cluster?.[Symbol.asyncDispose]();
+    await world?.[Symbol.asyncDispose]();
   }, 120_000);
 
   const list = async (url: string) => (await daemon.request<string[] | null>('GET', url)).body.metadata ?? [];

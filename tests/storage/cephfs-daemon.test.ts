@@ -8,39 +8,33 @@ import {
   findLeftovers,
   named,
   probeCeph,
-  startCeph,
   startDaemon,
   type TestDaemon,
   tinyImage,
   until,
 } from '@keelson/testkit';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { CephWorld } from './ceph-world.ts';
 
 const probe = probeCeph('ceph-fuse', 'lxc');
 const C = '/1.0/storage-pools/shared/volumes/custom';
 
 describe.skipIf(!probe.ok)(named('a daemon with a cephfs pool', probe), () => {
+  let world: CephWorld;
   let cluster: CephCluster;
   let daemon: TestDaemon;
 
   beforeAll(async () => {
-    cluster = await startCeph({ fileSystem: true });
-    daemon = await startDaemon({ env: { KEELSON_CEPH_DIR: cluster.folder } });
+    world = await CephWorld.open({ fileSystem: true });
+    ({ cluster, daemon } = world);
     await daemon.run('POST', '/1.0/storage-pools', { name: 'local', driver: 'dir' });
   }, 180_000);
   afterAll(async () => {
-    cluster?.thaw();
-    await daemon?.[Symbol.asyncDispose]();
-    await cluster?.[Symbol.asyncDispose]();
+    await world?.[Symbol.asyncDispose]();
   }, 120_000);
 
-  const lxc = (...args: string[]) =>
-    command('lxc', args, { env: { LXD_DIR: daemon.stateDir }, anyExit: true, timeoutMs: 60_000 });
-  const ok = async (...args: string[]): Promise<string> => {
-    const { code, stdout, stderr } = await lxc(...args);
-    if (code !== 0) throw new Error(`lxc ${args.join(' ')}: ${code} ${stderr}`);
-    return stdout;
-  };
+  const lxc = (...args: string[]) => world.lxc(...args);
+  const ok = (...args: string[]) => world.ok(...args);
   const path = (volume: string) => join(daemon.stateDir, 'storage-pools/shared/custom', `default_${volume}`);
   const pool = async () => (await daemon.request<StoragePool>('GET', '/1.0/storage-pools/shared')).body.metadata;
   const failure = async (method: string, url: string, body?: unknown) => {
