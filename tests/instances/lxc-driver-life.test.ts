@@ -1,8 +1,9 @@
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { named, until } from '@keelson/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { isKeelsonError } from '../../packages/daemon/src/core/errors.ts';
+import { readHostFacts } from '../../packages/daemon/src/drivers/instance/lxc/host-facts.ts';
 import { LxcFiles } from '../../packages/daemon/src/drivers/instance/lxc/files.ts';
 import { Cgroup, readCgroupLayout } from '../../packages/daemon/src/host/cgroup.ts';
 import { host, LxcHarness, ref } from './lxc-harness.ts';
@@ -149,6 +150,33 @@ describe.skipIf(!host.ok)(named('lxc driver: life of a guest', host), () => {
     await lxc.driver.forget(ref('c1'));
     expect(existsSync(join(lxc.lxcPath, 'c1'))).toBe(false);
     expect((await lxc.driver.consoleLog(ref('c1'))).length).toBe(0);
+  });
+
+  it('confines each guest with an AppArmor profile of its own, which goes with it', async ({ skip }) => {
+    if (readHostFacts(readCgroupLayout(), undefined).apparmor !== 'generated')
+      skip('the host has no AppArmor with its parser');
+    const loaded = () => readFileSync('/sys/kernel/security/apparmor/profiles', 'utf8');
+    const { pid } = await lxc.driver.start(lxc.spec('c3'));
+    const isSleeper = (entry: string): boolean => {
+      try {
+        const inside = readFileSync(`/proc/${entry}/cgroup`, 'utf8').includes('payload.c3');
+        return inside && readFileSync(`/proc/${entry}/cmdline`, 'utf8').split('\0')[1] === '600';
+      } catch {
+        return false; // it has ended
+      }
+    };
+    expect(readFileSync(`/proc/${pid}/attr/current`, 'utf8')).toMatch(/^lxc-c3_.*\(enforce\)/);
+    // The guest itself sees its own side of the profile only.
+    const sleeper = lxc.exec('c3', ['sleep', '600']);
+    const commands = () => readdirSync('/proc').filter((entry) => /^\d+$/.test(entry) && isSleeper(entry));
+    const [command = ''] = await until('the command', () => commands().length > 0 && commands());
+    expect(readFileSync(`/proc/${command}/attr/current`, 'utf8')).toMatch(/^lxc-c3_.*\(enforce\)/);
+    // Whatever a guest may do in its namespaces, these files are not for it.
+    expect((await lxc.exec('c3', ['sh', '-c', 'echo h > /proc/sysrq-trigger'])).code).not.toBe(0);
+    expect(loaded()).toContain('lxc-c3_');
+    await lxc.driver.kill(ref('c3'));
+    await sleeper;
+    await until('the profile to go', () => !loaded().includes('lxc-c3_'));
   });
 
   it('runs privileged, nested and read-only guests', async () => {
