@@ -105,6 +105,9 @@ const c = {
   setfsgid: bind('int setfsgid(unsigned int gid)'),
   fallocate: bind('int fallocate(int fd, int mode, long offset, long length)'),
   syncfs: bind('int syncfs(int fd)'),
+  llistxattr: bind('long llistxattr(const void *path, void *list, size_t size)'),
+  lgetxattr: bind('long lgetxattr(const void *path, const char *name, void *value, size_t size)'),
+  lsetxattr: bind('int lsetxattr(const void *path, const char *name, const void *value, size_t size, int flags)'),
   quotactlFd: bind('long syscall(long nr, int fd, unsigned int command, unsigned int id, void *data)'),
 };
 
@@ -274,4 +277,34 @@ export function syncfs(fd: number): Promise<number> {
 /** Quota call on the file system that holds `fd`; `data` is both input and output. */
 export function quotactlFd(fd: number, command: number, id: number, data: Uint8Array): Promise<number> {
   return later(c.quotactlFd, 'quotactl_fd', `0x${command.toString(16)}`, [NR_quotactl_fd, fd, command, id, data]);
+}
+
+/** The kernel's own limit of a value and of all names. */
+const XATTR_LIMIT = 65_536;
+
+/** Names of a file's attributes; of a link its own. None where the file system has no attributes. */
+export async function listXattrs(path: Uint8Array): Promise<string[]> {
+  const list = Buffer.alloc(XATTR_LIMIT);
+  try {
+    const size = await later(c.llistxattr, 'llistxattr', '', [terminated(path), list, list.length]);
+    return list.subarray(0, size).toString().split('\0').slice(0, -1);
+  } catch (error) {
+    if (errnoOf(error) === 'ENOTSUP' || errnoOf(error) === 'EOPNOTSUPP') return [];
+    throw error;
+  }
+}
+
+/** @throws ENODATA when the file has no such attribute. */
+export async function getXattr(path: Uint8Array, name: string): Promise<Buffer> {
+  const value = Buffer.alloc(XATTR_LIMIT);
+  const size = await later(c.lgetxattr, 'lgetxattr', name, [terminated(path), name, value, value.length]);
+  return value.subarray(0, size);
+}
+
+export function setXattr(path: Uint8Array, name: string, value: Uint8Array): Promise<number> {
+  return later(c.lsetxattr, 'lsetxattr', name, [terminated(path), name, value, value.length, 0]);
+}
+
+function terminated(path: Uint8Array): Buffer {
+  return Buffer.concat([path, Buffer.alloc(1)]);
 }

@@ -48,6 +48,12 @@ export async function zfsVersion(): Promise<string | undefined> {
   }
 }
 
+/** Version of the kernel's part, such as `2.1.11`; undefined when it does not tell. */
+export async function moduleVersion(): Promise<string | undefined> {
+  const text = await readFile('/sys/module/zfs/version', 'utf8').catch(() => '');
+  return /^(\d+(?:\.\d+)+)/.exec(text)?.[1];
+}
+
 /** Whether the kernel has zfs; a module is loaded. */
 export async function kernelHasZfs(): Promise<boolean> {
   const listed = async () => /\tzfs$/m.test(await readFile('/proc/filesystems', 'utf8').catch(() => ''));

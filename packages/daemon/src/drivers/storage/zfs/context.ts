@@ -7,6 +7,7 @@ import {
   type Dataset,
   deletionPlan,
   getProperties,
+  listAllSnapshots,
   listDatasets,
   listSnapshots,
   parseDatasets,
@@ -50,6 +51,12 @@ export class Datasets {
     return text === undefined ? [] : parseNames(text);
   }
 
+  /** Of all datasets of the pool. */
+  async snapshotsBelow(): Promise<readonly string[]> {
+    const text = await zfsIfThere(listAllSnapshots(this.root));
+    return text === undefined ? [] : parseNames(text);
+  }
+
   async property(dataset: string, name: string): Promise<string | undefined> {
     const text = await zfsIfThere(getProperties(dataset, [name]));
     return text === undefined ? undefined : parseProperties(text).get(name);
@@ -74,6 +81,8 @@ export interface ZfsContext {
   readonly datasets: Datasets;
   /** The pool's own config, as it is now. */
   readonly config: () => Readonly<Record<string, string>>;
+  /** Whether a mount can show other ids than files have. */
+  readonly mapsIds: () => boolean;
   /** One lane per volume. */
   readonly queue: KeyedQueue;
   readonly newId: () => string;

@@ -7,10 +7,10 @@ import type { PoolSpec, StorageDriver, StorageDriverInfo, StoragePool } from '..
 import { reopenedConfig } from './adopt.ts';
 import { bytesIn, listDatasets, parseDatasets } from './plan.ts';
 import { MADE, type ZfsHost, ZfsPool } from './pool.ts';
+import { mountsMapIds } from './shifted.ts';
 import { checkDevice, loopSize, rootDataset, settledConfig, sourceOf } from './source.ts';
 
-/** The first that maps the ids of a mount. */
-const OLDEST = [2, 2] as const;
+const OLDEST = [2, 1] as const;
 
 /** Pools of datasets. */
 export class ZfsDriver implements StorageDriver {
@@ -36,7 +36,7 @@ export class ZfsDriver implements StorageDriver {
         quota: true,
         shrink: true,
         blockVolumes: true,
-        optimizedTransfer: true,
+        optimizedTransfer: await (this.#host.mapsIds ?? mountsMapIds)(),
       },
     };
   }
@@ -107,7 +107,7 @@ export function unsupported(version: string | undefined, kernel: boolean): strin
   if (version === undefined) return 'the zfs tools are not installed (zfsutils-linux)';
   const [major = 0, minor = 0] = version.split('.').map(Number);
   if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])) return undefined;
-  return `zfs ${version} cannot map the ids of a mount: ${OLDEST.join('.')} or newer is needed`;
+  return `zfs ${version} is too old: ${OLDEST.join('.')} or newer is needed`;
 }
 
 async function makeFile(path: string, spec: PoolSpec): Promise<string> {

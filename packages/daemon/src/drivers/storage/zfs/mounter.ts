@@ -1,5 +1,4 @@
 import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
 import { errors } from '../../../core/errors.ts';
 import { retry } from '../../../core/retry.ts';
 import { mountDevice } from '../../../host/loop.ts';
@@ -7,11 +6,13 @@ import { isMountPoint, unmountAll } from '../../../host/mounts.ts';
 import { findZvol } from '../../../host/tools/zvol.ts';
 import { linkFolder } from '../common/mount-points.ts';
 import { passableRoot } from '../common/passable-root.ts';
+import { rootIn } from '../common/plain-content.ts';
 import { contentFile, snapshotPath, volumePath } from '../common/volume-names.ts';
-import type { RootMount, RootOptions, SnapshotRef, VolumeRef } from '../contract.ts';
+import type { IdRange, RootMount, RootOptions, SnapshotRef, VolumeRef } from '../contract.ts';
 import type { ZfsContext } from './context.ts';
 import { datasetOf, isBlock, STAGING } from './names.ts';
 import { clone } from './plan.ts';
+import { isSameRange, ShiftedOwners } from './shifted.ts';
 
 /** How long a device is waited for. */
 const DEVICE = { attempts: 40, delay: 25, maxDelay: 1000, retryable: () => true };
@@ -19,9 +20,11 @@ const DEVICE = { attempts: 40, delay: 25, maxDelay: 1000, retryable: () => true 
 /** Makes volumes reachable: file systems on their mount points, zvols by their device. */
 export class ZfsMounter {
   readonly #pool: ZfsContext;
+  readonly owners: ShiftedOwners;
 
   constructor(pool: ZfsContext) {
     this.#pool = pool;
+    this.owners = new ShiftedOwners(pool);
   }
 
   /** Folder, or the device of a block volume. Idempotent. @throws not-found. */
@@ -51,21 +54,28 @@ export class ZfsMounter {
 
   async mountRoot(volume: VolumeRef, options: RootOptions): Promise<RootMount> {
     const path = await this.mount(volume);
-    return volume.type === 'virtual-machine' ? { path, ids: 'plain' } : passableRoot(path, options);
+    if (volume.type === 'virtual-machine') return { path, ids: 'plain' };
+    const { datasets, mapsIds } = this.#pool;
+    const wanted = mapsIds() ? undefined : options.idRange;
+    await this.owners.settle(datasetOf(datasets.root, volume), path, wanted);
+    const mount = await passableRoot(path, options);
+    return wanted === undefined ? mount : { ...mount, ids: 'shifted' };
   }
 
-  /** A file system's snapshot is mounted itself; a zvol's has no device, so a clone that lives as long stands for it. */
-  async mountSnapshot(snapshot: SnapshotRef): Promise<RootMount> {
+  /**
+   * A file system's snapshot is mounted itself; a zvol's has no device, so a clone that lives as long stands for it.
+   * `idRange`: whose host ids its files may have where mounts cannot map them.
+   */
+  async mountSnapshot(snapshot: SnapshotRef, idRange?: IdRange): Promise<RootMount> {
     const { datasets, path: pool } = this.#pool;
     const path = snapshotPath(pool, snapshot, snapshot.snapshot);
-    const inside = snapshot.type === 'container' ? join(path, 'rootfs') : path;
-    if (isMountPoint(path)) return { path: inside, ids: 'plain' };
     const dataset = datasetOf(datasets.root, snapshot);
-    if (!(await datasets.exists(dataset))) throw errors.notFound('Storage volume snapshot not found');
-    if (!isBlock(snapshot)) {
-      await this.mountDataset(dataset, path, true);
-      return { path: inside, ids: 'plain' };
+    if (!isMountPoint(path)) {
+      if (!(await datasets.exists(dataset))) throw errors.notFound('Storage volume snapshot not found');
+      if (!isBlock(snapshot)) await this.mountDataset(dataset, path, true);
     }
+    if (snapshot.type === 'container') return this.#snapshotRoot(snapshot, path, idRange);
+    if (!isBlock(snapshot) || isMountPoint(path)) return { path, ids: 'plain' };
     const standIn = this.#standIn(snapshot);
     if (!(await datasets.exists(standIn))) await datasets.run(clone(dataset, standIn, 'zvol'));
     const device = await zvolDevice(standIn);
@@ -76,10 +86,28 @@ export class ZfsMounter {
   async unmountSnapshot(snapshot: SnapshotRef): Promise<void> {
     const { datasets, path, newId } = this.#pool;
     await unmountAll(snapshotPath(path, snapshot, snapshot.snapshot));
-    if (isBlock(snapshot)) await datasets.delete(this.#standIn(snapshot), newId());
+    if (isBlock(snapshot) || snapshot.type === 'container') await datasets.delete(this.#standIn(snapshot), newId());
   }
 
-  /** Dataset that stands for a zvol's snapshot. */
+  /** Root of a snapshot that is mounted at `path`; a clone with guest ids stands for one with the ids of another range. */
+  async #snapshotRoot(snapshot: SnapshotRef, path: string, idRange: IdRange | undefined): Promise<RootMount> {
+    const owners = await this.owners.of(path);
+    if (owners !== undefined && isSameRange(owners, idRange)) return { path: await rootIn(path), ids: 'shifted' };
+    if (owners !== undefined) {
+      const { datasets } = this.#pool;
+      const standIn = this.#standIn(snapshot);
+      await unmountAll(path);
+      if (!(await datasets.exists(standIn)))
+        await datasets.run(clone(datasetOf(datasets.root, snapshot), standIn, 'file system'));
+      await this.mountDataset(standIn, path);
+      await this.owners.settle(standIn, path, undefined);
+      await unmountAll(path);
+      await this.mountDataset(standIn, path, true);
+    }
+    return { path: await rootIn(path), ids: 'plain' };
+  }
+
+  /** Dataset that stands for a snapshot. */
   #standIn(snapshot: SnapshotRef): string {
     const { root } = this.#pool.datasets;
     return `${root}/${STAGING}/${datasetOf(root, snapshot)

@@ -46,6 +46,13 @@ export function checkedRoot(key: string, root: string): string {
   );
 }
 
+/** Start of the name of a snapshot that brings back what was before owners were changed. */
+export const SHIFT = 'shift-';
+
+export function isGuard(snapshot: string): boolean {
+  return snapshot.slice(snapshot.indexOf('@') + 1).startsWith(SHIFT);
+}
+
 /** Whether the volume is a device (a zvol): a custom block volume, or the disk of a virtual machine. */
 export function isBlock(volume: VolumeRef): boolean {
   return volume.type === 'virtual-machine' || volume.contentType !== 'filesystem';

@@ -20,8 +20,8 @@ export function snapshotsOf(volumes: ZfsVolumes): Snapshots {
     rename: (volume, name, newName) => volumes.renameSnapshot(volume, name, newName),
     delete: (volume, name) => volumes.deleteSnapshot(volume, name),
     restore: (volume, name, options) => volumes.restore(volume, name, options),
-    mount: (volume, snapshot) =>
-      volumes.exclusively(volume, () => volumes.mounter.mountSnapshot({ ...volume, snapshot })),
+    mount: (volume, snapshot, { idRange }) =>
+      volumes.exclusively(volume, () => volumes.mounter.mountSnapshot({ ...volume, snapshot }, idRange)),
     unmount: (volume, snapshot) =>
       volumes.exclusively(volume, () => volumes.mounter.unmountSnapshot({ ...volume, snapshot })),
   };

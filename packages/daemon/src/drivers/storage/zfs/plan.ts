@@ -28,6 +28,11 @@ export function listSnapshots(dataset: string): ZfsCommand {
   return ['zfs', 'list', '-H', '-d', '1', '-t', 'snapshot', '-s', 'creation', '-o', 'name', dataset];
 }
 
+/** Of all datasets at and below `root`. */
+export function listAllSnapshots(root: string): ZfsCommand {
+  return ['zfs', 'list', '-H', '-r', '-t', 'snapshot', '-o', 'name', root];
+}
+
 export function parseNames(text: string): string[] {
   return lines(text);
 }

@@ -25,6 +25,7 @@ import { Datasets, type ZfsContext } from './context.ts';
 import { POOL_DATASETS, STAGING } from './names.ts';
 import { rootsOf, snapshotsOf } from './parts.ts';
 import { bytesIn, destroy, destroyOrder, getProperties, parseProperties } from './plan.ts';
+import { mountsMapIds } from './shifted.ts';
 import { rootDataset, sourceOf, type ZfsSource, zpoolOf } from './source.ts';
 import { ZfsTransfer } from './transfer.ts';
 import { ZfsVolumes } from './volumes.ts';
@@ -32,6 +33,8 @@ import { ZfsVolumes } from './volumes.ts';
 export interface ZfsHost {
   readonly newId: () => string;
   readonly log: Log;
+  /** Whether mounts map ids; default: as the kernel's version says. */
+  readonly mapsIds?: () => Promise<boolean>;
 }
 
 /** What every dataset of the pool inherits; an older zfs that does not know one goes without. */
@@ -47,19 +50,27 @@ export class ZfsPool implements StoragePool {
   readonly roots: Roots;
   readonly snapshots: Snapshots;
   readonly quota: Quota;
-  readonly transfer: NativeTransfer;
+  /** Without mapped mounts the streams would carry ids of this host. */
+  transfer?: NativeTransfer;
   readonly recovery: PoolRecovery;
   readonly #pool: ZfsContext;
   readonly #notes: VolumeNotes;
+  readonly #volumes: ZfsVolumes;
+  readonly #ask: () => Promise<boolean>;
+  #mapsIds = true;
 
-  constructor(spec: PoolSpec, { newId, log }: ZfsHost) {
+  constructor(spec: PoolSpec, { newId, log, mapsIds: asked = mountsMapIds }: ZfsHost) {
+    this.#ask = asked;
     this.spec = spec;
     const { path } = spec;
     const datasets = new Datasets(rootDataset(spec));
     const config = () => this.spec.config;
-    this.#pool = { path, staging: join(path, 'staging'), datasets, config, queue: new KeyedQueue(), newId, log };
+    const staging = join(path, 'staging');
+    const mapsIds = () => this.#mapsIds;
+    this.#pool = { path, staging, datasets, config, mapsIds, queue: new KeyedQueue(), newId, log };
     const volumes = new ZfsVolumes(this.#pool);
     this.volumes = volumes;
+    this.#volumes = volumes;
     this.roots = rootsOf(volumes);
     this.snapshots = snapshotsOf(volumes);
     this.quota = { set: (volume, size, options) => volumes.limit(volume, size, options) };
@@ -68,8 +79,14 @@ export class ZfsPool implements StoragePool {
     this.recovery = recoveryOf(this.#pool, this, { all: volumes, notes: this.#notes });
   }
 
+  get mapsIds(): boolean {
+    return this.#mapsIds;
+  }
+
   async mount(): Promise<void> {
     const { path } = this.spec;
+    this.#mapsIds = await this.#ask();
+    if (!this.#mapsIds) delete this.transfer;
     await this.#import();
     await this.#makeDatasets();
     await mkdir(path, { recursive: true, mode: 0o711 });
@@ -129,6 +146,7 @@ export class ZfsPool implements StoragePool {
       ({ name }) => name.startsWith(below(STAGING)) || /^deleted\/[^/]+\/./.test(name.slice(datasets.root.length + 1)),
     );
     for (const { name } of left) await datasets.delete(name, newId());
+    await this.#volumes.mounter.owners.finish();
     for (const { name } of POOL_FOLDERS) await removePoints(join(path, name));
   }
 

@@ -19,6 +19,7 @@ import {
   setQuota,
 } from './plan.ts';
 import { StreamEnd } from './stream-end.ts';
+import { mapsIds } from './shifted.ts';
 import { rootDataset, settledConfig, sourceOf, zpoolOf } from './source.ts';
 
 const volume = (type: VolumeRef['type'], name: string, contentType: VolumeRef['contentType'] = 'filesystem') => ({
@@ -309,8 +310,9 @@ describe('sources of a pool', () => {
 it('says why a host cannot run it', () => {
   expect(unsupported('2.2.6', false)).toBe('the kernel has no zfs module');
   expect(unsupported(undefined, true)).toBe('the zfs tools are not installed (zfsutils-linux)');
-  expect(unsupported('2.1.11', true)).toBe('zfs 2.1.11 cannot map the ids of a mount: 2.2 or newer is needed');
-  expect([unsupported('2.2.0', true), unsupported('2.3', true), unsupported('3.0', true)]).toEqual(
+  expect(unsupported('0.8.3', true)).toBe('zfs 0.8.3 is too old: 2.1 or newer is needed');
+  expect(['2.1.11', '2.2', '2.3.2', '3.0', undefined].map(mapsIds)).toEqual([false, true, true, true, true]);
+  expect([unsupported('2.1.11', true), unsupported('2.3', true), unsupported('3.0', true)]).toEqual(
     Array(3).fill(undefined),
   );
 });
