@@ -32,8 +32,8 @@ function countResources(line: string): string {
     ...(container === undefined ? {} : { containers: container, instances: container }),
   };
   const counted = Object.entries(named)
-    .map(([kind, urls]) => [kind, urls.length])
-    .sort();
+    .map(([kind, urls]) => [kind, urls.length] as const)
+    .sort(([a], [b]) => (a < b ? -1 : 1));
   return JSON.stringify({ ...operation, resources: operation.resources && Object.fromEntries(counted) });
 }
 
