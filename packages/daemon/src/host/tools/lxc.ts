@@ -25,6 +25,20 @@ export async function lxcStart(start: LxcStart): Promise<void> {
   });
 }
 
+/**
+ * Changes what devices a running guest may open where version 2 drives cgroups: the guest's monitor has its program.
+ * `rule` as the kernel's version 1 takes it, for example `c 1:5 rwm`. @throws CommandError
+ */
+export async function lxcDeviceRule(change: {
+  readonly lxcPath: string;
+  readonly name: string;
+  readonly rule: string;
+  readonly allowed: boolean;
+}): Promise<void> {
+  const file = change.allowed ? 'devices.allow' : 'devices.deny';
+  await run('lxc-cgroup', ['-q', '-P', change.lxcPath, '-n', change.name, file, change.rule], { timeout: 10_000 });
+}
+
 export interface LxcAttach {
   readonly lxcPath: string;
   readonly name: string;

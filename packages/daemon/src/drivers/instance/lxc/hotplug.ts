@@ -5,6 +5,7 @@ import { Cgroup, type CgroupLayout } from '../../../host/cgroup.ts';
 import { changeGuestMount } from '../../../host/guest-mount.ts';
 import { ipBatch, type IpCommand } from '../../../host/tools/ip.ts';
 import { ipInNamespace } from '../../../host/tools/ip-namespace.ts';
+import { lxcDeviceRule } from '../../../host/tools/lxc.ts';
 import type { MountSpec, NicSpec, UnixDeviceSpec } from '../contract.ts';
 import { checkNic, deviceRule } from './config.ts';
 import type { LxcFiles } from './files.ts';
@@ -120,10 +121,13 @@ export class HotPlug {
   }
 
   async #allow(guest: Guest, device: UnixDeviceSpec, allowed: boolean): Promise<void> {
-    if (!this.#layout.v1.has('devices'))
-      throw errors.notImplemented('A privileged instance takes unix devices only at its start on this host');
+    const rule = deviceRule(device);
+    if (!this.#layout.v1.has('devices')) {
+      await lxcDeviceRule({ lxcPath: this.#files.root, name: guest.key, rule, allowed });
+      return;
+    }
     const payload = new Cgroup(this.#layout, this.#files.payload(guest.key));
-    await payload.write('devices', allowed ? 'devices.allow' : 'devices.deny', deviceRule(device));
+    await payload.write('devices', allowed ? 'devices.allow' : 'devices.deny', rule);
   }
 }
 
