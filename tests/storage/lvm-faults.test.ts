@@ -221,10 +221,9 @@ describe.skipIf(!lvmHere.ok)(
         await refusals(pool, reason);
         // Nothing is made anew over what may be rescued.
         expect(readFileSync(image(pool)).length).toBe(size);
-        await command('dd', [`if=${join(outside, 'whole')}`, `of=${image(pool)}`, 'bs=1M', 'conv=sparse,notrunc']);
-        truncateSync(image(pool), 256 * MIB);
-        for (const loop of (await command('losetup', ['-n', '-O', 'NAME', '-j', image(pool)])).stdout.split('\n'))
-          if (loop.trim() !== '') await command('losetup', ['--set-capacity', loop.trim()]);
+        // A loop device would go on with what it read of the short file.
+        await detachLoops(image(pool));
+        copyFileSync(join(outside, 'whole'), image(pool));
         await works(pool);
       });
     });
