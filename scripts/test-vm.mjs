@@ -19,7 +19,9 @@ const PACKAGES = [
   'apparmor',
 ];
 const SUITES = {
-  lvm: ['tests/storage/conformance-lvm.test.ts', 'tests/storage/lvm-pool.test.ts'],
+  lvm: ['conformance-lvm', 'lvm-pool', 'lvm-faults', 'lvm-kill', 'lvm-nesting'].map(
+    (name) => `tests/storage/${name}.test.ts`,
+  ),
   quota: ['tests/storage/dir-quota.test.ts'],
   zfs: ['conformance-zfs', 'zfs-pool', 'zfs-daemon'].map((name) => `tests/storage/${name}.test.ts`),
   // Containers where version 2 alone drives the cgroups and AppArmor is on, as on most hosts.
