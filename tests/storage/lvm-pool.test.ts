@@ -175,7 +175,7 @@ describe.skipIf(!supported)(`lvm pools${supported ? '' : `: ${reason}`}`, { time
       'lvm.thinpool_metadata_size': '8MiB',
       ...stripes,
     });
-    expect(shape('[LXDThinPool_tdata]', 'stripes,stripe_size')).toEqual(['2', String(16 * 1024)]);
+    expect(shape('LXDThinPool_tdata', 'stripes,stripe_size')).toEqual(['2', String(16 * 1024)]);
     expect(shape('LXDThinPool', 'lv_metadata_size')).toEqual([String(8 * MIB)]);
     await thin.destroy();
     const plain = await make('keelson-plain-stripes', { source: 'keelson-striped', 'lvm.use_thinpool': 'false' });

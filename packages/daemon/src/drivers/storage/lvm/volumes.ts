@@ -178,6 +178,9 @@ export class LvmVolumes implements Volumes {
       const { volumes } = this.#pool;
       const name = logicalVolume({ ...volume, snapshot });
       if ((await volumes.find(name)) !== undefined) throw errors.conflict(`Snapshot "${snapshot}" already exists`);
+      // device-mapper freezes ext4 and xfs, but not btrfs, whose last seconds would be missing.
+      const path = volumePath(this.#pool.path, volume);
+      if (!isBlock(volume) && isMountPoint(path)) await syncMounted(path);
       const how = { from: logicalVolume(volume), name, readOnly: volumes.thin };
       await volumes.run(snapshotVolume(volumes.place, how));
     });
