@@ -24,7 +24,8 @@ const LIBRARIES = [
  */
 export async function debianZfs({ folder, version, release }, say) {
   const place = join(folder, `zfs-${release}-${version}`);
-  if (!(await readdir(place).catch(() => [])).includes('tree')) {
+  const there = await readdir(place).catch(() => /** @type {string[]} */ ([]));
+  if (!there.includes('tree')) {
     await rm(place, { recursive: true, force: true });
     await mkdir(place, { recursive: true });
     await build(place, { version, release }, say);

@@ -49,7 +49,7 @@ export function readArguments(words, suites) {
   return {
     suite,
     kinds: names.filter((word) => !word.includes('/')),
-    files: files.length === 0 ? suites[suite] : files,
+    files: files.length === 0 ? (suites[suite] ?? []) : files,
     options: end === -1 ? [] : rest.slice(end),
   };
 }
@@ -147,7 +147,7 @@ export function exitCodeIn(output) {
 
 /**
  * An initial file system with the modules of an unpacked kernel package.
- * @param {{kernel: string, version: string, folder: string, script: string, extra?: {modules: string[], tree: string}}} at
+ * @param {{kernel: string, version: string, folder: string, script: string, extra?: {modules: string[], tree: string} | undefined}} at
  *   `script`: what runs in the machine; `extra`: files of modules to load after the kernel's own, and a folder over the root
  * @returns {Promise<string>} its path
  */

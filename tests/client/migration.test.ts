@@ -45,7 +45,7 @@ async function refreshes(from: Fixture, to: Fixture): Promise<readonly string[]>
   await volume.snapshots.create({ name: 's1' });
   await volume.copy({ ...way, name: 'r2', refresh: true });
   const names = (await other.snapshots.all()).map(({ name }) => name.split('/').at(-1));
-  expect(names.toSorted()).toEqual(['s0', 's1']);
+  expect(names.toSorted((a = '', b = '') => a.localeCompare(b))).toEqual(['s0', 's1']);
   const single = await volume.copy({ ...way, name: 'r3', snapshot: 's1' });
   expect(await single.snapshots.all()).toEqual([]);
   const project = await to.client.projects.create('far');
