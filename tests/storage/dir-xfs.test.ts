@@ -34,6 +34,7 @@ describe.skipIf(missing !== '')(`on xfs${missing}`, () => {
   describeStorageDriver('dir', {
     newDriver: () => driverNamed('dir'),
     base: at,
+    layout: 'own',
     spec: (scratch) => ({ name: 'p', config: {}, path: join(scratch, 'storage-pools/p'), loopFile: '' }),
   });
 
