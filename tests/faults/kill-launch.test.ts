@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { command, until } from '@keelson/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { LxcFiles } from '../../packages/daemon/src/drivers/instance/lxc/files.ts';
 import { InstanceWorld } from '../instances/world.ts';
 
 const ROUNDS = 50;
@@ -46,7 +47,9 @@ describe('kill -9 at any moment of a launch or a delete', () => {
     const { stdout } = await command('find', ['/sys/fs/cgroup', '-maxdepth', '4', '-type', 'd', '-name', `*${NAME}*`], {
       anyExit: true,
     });
-    return [...mounts, ...volumes, ...ports, ...processes, ...stdout.split('\n').filter((line) => line !== '')];
+    const { cgroupPrefix } = new LxcFiles(join(stateDir, 'lxc'));
+    const cgroups = stdout.split('\n').filter((line) => line.includes(`/${cgroupPrefix}.`));
+    return [...mounts, ...volumes, ...ports, ...processes, ...cgroups];
   };
 
   it(`leaves nothing behind and the name free, ${ROUNDS} times`, { timeout: 240_000 }, async () => {

@@ -28,11 +28,11 @@ templates:
 
 // A shell is init: signals that ask for an end just end it, and with it the container.
 const INIT = `#!/bin/sh
+trap 'exit 0' PWR TERM USR1 USR2 37
 mount -t tmpfs tmpfs /tmp 2>/dev/null
 mount -t tmpfs tmpfs /run 2>/dev/null
 [ -s /etc/hostname ] && hostname -F /etc/hostname
 ip link set lo up
-trap 'exit 0' PWR TERM USR1 USR2 37
 [ -x /etc/rc.local ] && /etc/rc.local
 if [ -e /sys/class/net/eth0 ]; then
   ip link set eth0 up

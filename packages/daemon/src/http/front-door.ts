@@ -140,12 +140,17 @@ function sendJson(
   response.end(body);
 }
 
-/** Takes in what is left of a small body. @returns false when it is large, or its size unknown. */
+/** Takes in what is left of a small body. @returns false when it is large; one of unknown size ends the connection once it is. */
 function drain(request: IncomingMessage): boolean {
-  const size = Number(request.headers['content-length'] ?? Number.NaN);
+  const size = Number(request.headers['content-length'] ?? 0);
   if (!(size <= DRAINED) || request.destroyed) return false;
   const timer = setTimeout(() => request.destroy(), DRAIN_TIMEOUT);
   request.once('close', () => clearTimeout(timer));
+  let taken = 0;
+  request.on('data', (chunk: Buffer) => {
+    taken += chunk.length;
+    if (taken > DRAINED) request.destroy();
+  });
   request.resume();
   return true;
 }
