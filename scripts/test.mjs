@@ -6,7 +6,7 @@ import { warnOfLeftovers } from './lib/leftovers.mjs';
 import { ensureModules } from './lib/npm-step.mjs';
 import { RUNTIME, TESTS, installAvailable, installMissing } from './lib/packages.mjs';
 import { Steps } from './lib/progress.mjs';
-import { emptySummary, finalLine, slowestFiles } from './lib/summary.mjs';
+import { emptySummary, finalLine, skippedLines, slowestFiles } from './lib/summary.mjs';
 
 const steps = new Steps();
 const failedStages = [];
@@ -49,9 +49,9 @@ function report(summaries, started) {
   console.log(`  ${((Date.now() - started) / 1000).toFixed(1).padStart(6)} s  in all`);
   console.log('Slowest test files:');
   for (const line of slowestFiles(summaries)) console.log(line);
-  for (const { name, reason } of summaries.flatMap(({ skips }) => skips))
-    console.log(`skipped: ${name}${reason ? `: ${reason}` : ''}`);
-  for (const name of summaries.flatMap(({ again }) => again)) console.log(`passed only when it ran again: ${name}`);
+  for (const line of skippedLines(summaries)) console.log(line);
+  for (const line of summaries.flatMap(({ again }) => again)) console.log(`passed only when it ran again: ${line}`);
+  for (const line of summaries.flatMap(({ failures }) => failures)) console.log(`FAILED: ${line}`);
   if (failedStages.length > 0) console.log(`Failed stages: ${failedStages.join(', ')}`);
 }
 

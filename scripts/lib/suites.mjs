@@ -54,7 +54,7 @@ export async function skipHostTests(reason) {
   const { code, stdout, stderr } = await capture(['vitest', 'list', '--project', 'host', '--json']);
   if (code !== 0) {
     console.error(stderr);
-    return { ...emptySummary(code), failed: 1 };
+    return summarize(undefined, code);
   }
   const tests = JSON.parse(stdout.slice(stdout.indexOf('[')));
   const skips = tests.map(({ name, file }) => ({ name: `${file.replace(`${ROOT}/`, '')} > ${name}`, reason }));

@@ -5,13 +5,14 @@
  * @property {number} failed failed tests, files that did not load, and errors outside of tests
  * @property {number} skipped
  * @property {{name: string, reason: string}[]} skips reason is empty where the name states it
- * @property {string[]} again tests that passed only when they ran again
+ * @property {string[]} failures a line each, with its first reason
+ * @property {string[]} again tests that passed only when they ran again, with what was wrong before
  * @property {{path: string, ms: number}[]} files
  */
 
 /** @returns {Summary} */
 export function emptySummary(code = 0) {
-  return { code, passed: 0, failed: 0, skipped: 0, skips: [], again: [], files: [] };
+  return { code, passed: 0, failed: 0, skipped: 0, skips: [], failures: [], again: [], files: [] };
 }
 
 /**
@@ -24,19 +25,40 @@ export function summarize(report, code) {
   const summary = emptySummary(code);
   for (const file of report?.files ?? []) {
     summary.files.push({ path: file.path, ms: file.ms });
-    const failedTests = file.tests.filter((test) => test.state === 'failed').length;
-    summary.failed += failedTests;
-    if (!file.ok && failedTests === 0) summary.failed += 1;
-    summary.passed += file.tests.filter((test) => test.state === 'passed').length;
-    for (const test of file.tests.filter(({ again }) => again)) summary.again.push(`${file.path} > ${test.name}`);
-    for (const test of file.tests.filter(({ state }) => state === 'skipped' || state === 'pending')) {
-      summary.skipped += 1;
-      summary.skips.push({ name: `${file.path} > ${test.name}`, reason: test.note ?? '' });
-    }
+    const named = (test) => `${file.path} > ${test.name}`;
+    const told = (test) => [named(test), ...(test.errors ?? []).slice(0, 1)].join(': ');
+    const inState = (...states) => file.tests.filter(({ state }) => states.includes(state));
+    const failed = inState('failed').map(told);
+    if (!file.ok && failed.length === 0) failed.push(told({ name: 'the file itself', errors: file.errors }));
+    summary.failures.push(...failed);
+    summary.passed += inState('passed').length;
+    summary.again.push(...file.tests.filter(({ again }) => again).map(told));
+    summary.skips.push(
+      ...inState('skipped', 'pending').map((test) => ({ name: named(test), reason: test.note ?? '' })),
+    );
   }
-  summary.failed += report?.unhandled?.length ?? 0;
-  if (code !== 0 && summary.failed === 0) summary.failed = 1;
+  summary.failures.push(...(report?.unhandled ?? []).map((message) => `outside of tests: ${message}`));
+  if (code !== 0 && summary.failures.length === 0)
+    summary.failures.push(`the test runner ended with code ${code} and named no failed test`);
+  summary.failed = summary.failures.length;
+  summary.skipped = summary.skips.length;
   return summary;
+}
+
+/**
+ * Skipped tests, a line for those of a suite that state one reason.
+ * @param {readonly Summary[]} summaries
+ */
+export function skippedLines(summaries) {
+  const suites = new Map();
+  for (const { name, reason } of summaries.flatMap(({ skips }) => skips)) {
+    const line = reason === '' ? name : `${name}: ${reason}`;
+    const suite = /^.*?\(not run: .*?\)(?= > )/u.exec(name)?.[0] ?? line;
+    suites.set(suite, [...(suites.get(suite) ?? []), line]);
+  }
+  return [...suites].map(([suite, [line, ...others]]) =>
+    others.length === 0 ? `skipped: ${line}` : `skipped: ${others.length + 1} tests of ${suite}`,
+  );
 }
 
 /** @param {readonly Summary[]} summaries @param {number} failedStages */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { bundlePlan } from './bundles.mjs';
 import { findLeftovers } from './leftovers.mjs';
-import { emptySummary, finalLine, slowestFiles, summarize } from './summary.mjs';
+import { emptySummary, finalLine, skippedLines, slowestFiles, summarize } from './summary.mjs';
 
 const file = (path, ok, ...states) => ({
   path,
@@ -25,6 +25,20 @@ describe('summarize', () => {
     expect(summarize({ files: [file('a', false)], unhandled: ['boom'] }, 1).failed).toBe(2);
   });
 
+  test('tells failures with their first reason, also of tests that passed in the end', () => {
+    const failed = { name: 'breaks', state: 'failed', errors: ['no disk (a.ts:3)', 'still no disk'] };
+    const flaky = { name: 'stumbles', state: 'passed', again: true, errors: ['late'] };
+    const summary = summarize(
+      { files: [{ path: 'a', ms: 1, ok: false, tests: [failed, flaky] }], unhandled: ['boom'] },
+      1,
+    );
+    expect(summary.failures).toEqual(['a > breaks: no disk (a.ts:3)', 'outside of tests: boom']);
+    expect(summary.again).toEqual(['a > stumbles: late']);
+    expect(summarize({ files: [{ ...file('b', false), errors: ['no such module'] }] }, 1).failures).toEqual([
+      'b > the file itself: no such module',
+    ]);
+  });
+
   test('a runner that failed or wrote nothing is a failure', () => {
     expect(summarize(undefined, 1).failed).toBe(1);
     expect(summarize({ files: [file('a', true, 'passed')] }, 1).failed).toBe(1);
@@ -34,6 +48,18 @@ describe('summarize', () => {
 test('finalLine adds up suites and failed stages', () => {
   const one = { ...emptySummary(), passed: 3, skipped: 1 };
   expect(finalLine([one, { ...one, failed: 2 }], 1)).toBe('6 passed, 3 failed, 2 skipped');
+});
+
+test('skippedLines puts the tests of a suite that is not run into one line', () => {
+  const skips = [
+    { name: 'a > zfs (not run: no module) > one', reason: '' },
+    { name: 'a > zfs (not run: no module) > deep > two', reason: '' },
+    { name: 'a > other > three', reason: 'needs a disk' },
+  ];
+  expect(skippedLines([{ ...emptySummary(), skips }])).toEqual([
+    'skipped: 2 tests of a > zfs (not run: no module)',
+    'skipped: a > other > three: needs a disk',
+  ]);
 });
 
 test('slowestFiles sorts by time', () => {
