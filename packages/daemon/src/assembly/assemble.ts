@@ -103,6 +103,7 @@ export async function assemble(options: DaemonOptions): Promise<Daemon> {
     {
       driver,
       storage: storage.forInstances,
+      volumes: storage.attachable,
       migrations: storage.migrations,
       images: images.forInstances,
       networks: networks.nics,

@@ -10,7 +10,12 @@ import { instanceSnapshotRoutes } from '../http/routes/instance-snapshots.ts';
 import { instanceRoutes } from '../http/routes/instances.ts';
 import type { InstanceGuard } from '../services/instances/deps.ts';
 import { InstanceService } from '../services/instances/instance-service.ts';
-import type { InstanceImages, InstanceNetworks, InstanceStorage } from '../services/instances/ports.ts';
+import type {
+  InstanceImages,
+  InstanceNetworks,
+  InstanceStorage,
+  InstanceVolumes,
+} from '../services/instances/ports.ts';
 import type { Migrations } from '../services/migration/migrations.ts';
 import type { Foundations } from './foundations.ts';
 import type { Vertical } from './vertical.ts';
@@ -18,6 +23,7 @@ import type { Vertical } from './vertical.ts';
 export interface InstanceParts {
   readonly driver: InstanceDriver;
   readonly storage: InstanceStorage;
+  readonly volumes: InstanceVolumes;
   readonly migrations: Migrations;
   readonly images: InstanceImages;
   readonly networks: InstanceNetworks;

@@ -10,6 +10,7 @@ import { storageVolumeSnapshotRoutes } from '../http/routes/storage-volume-snaps
 import { storageVolumeRoutes } from '../http/routes/storage-volumes.ts';
 import { VolumeBackupFiles } from '../services/storage/backup-files.ts';
 import { ImageVolumeService, type UnpackImage } from '../services/storage/image-volumes.ts';
+import { AttachableVolumes } from '../services/storage/attachable-volumes.ts';
 import { InstanceStorageService } from '../services/storage/instance-storage.ts';
 import { LivePools } from '../services/storage/live-pools.ts';
 import { PoolService } from '../services/storage/pool-service.ts';
@@ -37,6 +38,7 @@ export interface StorageVertical extends Vertical {
   /** What the host can run; `GET /1.0` shows it. */
   readonly drivers: StorageDrivers;
   readonly forInstances: InstanceStorageService;
+  readonly attachable: AttachableVolumes;
   readonly live: LivePools;
   readonly usage: StorageUsage;
   readonly migrations: Migrations;
@@ -85,7 +87,7 @@ export function storageVertical(base: Foundations, needs: StorageNeeds, stack: A
   });
   const transfer = new RootTransfer({ copyTree: copyOrMirror, copyFile, contentSize, ids });
   const shared = { ledger, live, volumes, snapshots, projects, clock, log };
-  const forInstances = new InstanceStorageService({ ...shared, usage, images: imageVolumes, transfer });
+  const forInstances = new InstanceStorageService({ ...shared, images: imageVolumes, transfer });
   const context = new VolumeContext({
     ...shared,
     backups: base.records.storageVolumeBackups,
@@ -107,6 +109,7 @@ export function storageVertical(base: Foundations, needs: StorageNeeds, stack: A
     live,
     usage,
     forInstances,
+    attachable: new AttachableVolumes({ live, volumes, projects, usage }),
     imageVolumes,
     migrations,
     routes: [...storagePoolRoutes(service), ...custom.routes],

@@ -47,9 +47,7 @@ export class InstanceContext {
     this.rules = new InstanceRules({
       validateNic: (project, device) => deps.networks.validateNic(project, device),
       poolExists: (pool) => deps.storage.poolExists(pool),
-      customExists: (...volume) => deps.storage.customExists(...volume),
-      isBlock: (...volume) => deps.storage.isBlock?.(...volume) ?? false,
-      isServers: (...volume) => deps.storage.isServers(...volume),
+      volumes: deps.volumes,
     });
     deps.collections.instances.subscribe(({ id, after }) => {
       if (after === undefined) this.#effective.delete(id);

@@ -16,7 +16,7 @@ import type { BackupArchives } from './backup-archives.ts';
 import type { GuestFiles } from './guest-files.ts';
 import type { HostCapacity } from './plan/limits.ts';
 import type { Entropy } from './plan/volatile.ts';
-import type { InstanceImages, InstanceNetworks, InstanceStorage } from './ports.ts';
+import type { InstanceImages, InstanceNetworks, InstanceStorage, InstanceVolumes } from './ports.ts';
 
 /** The instances room's own records. */
 export interface InstanceCollections {
@@ -41,6 +41,7 @@ export interface InstanceDeps {
   readonly intents: Intents;
   readonly driver: InstanceDriver;
   readonly storage: InstanceStorage;
+  readonly volumes: InstanceVolumes;
   readonly images: InstanceImages;
   readonly networks: InstanceNetworks;
   readonly guard: InstanceGuard;

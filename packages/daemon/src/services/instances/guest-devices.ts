@@ -53,7 +53,7 @@ export class GuestDevices {
       await deps.networks.releaseNic(record, name, device, deviceVolatile(record.config, name));
     } else if (device['type'] === 'disk' && !isRootDisk(device)) {
       const source = diskSource(device);
-      if (source.kind === 'volume') await deps.storage.unmountCustom(source.pool, record.project, source.volume);
+      if (source.kind === 'volume') await deps.volumes.unmount(source.pool, record.project, source.volume);
     }
   }
 
@@ -81,8 +81,8 @@ export class GuestDevices {
       deps.guard.checkDiskSource(record.project, path);
       return { type: 'mount', spec: planMount(name, device, { path, shifted: false }) };
     }
-    const mounted = await deps.storage.mountCustom(source.pool, record.project, source.volume);
-    undo.add(() => deps.storage.unmountCustom(source.pool, record.project, source.volume));
+    const mounted = await deps.volumes.mount(source.pool, record.project, source.volume);
+    undo.add(() => deps.volumes.unmount(source.pool, record.project, source.volume));
     if (mounted.block)
       throw errors.badRequest(`Failed to start device "${name}": Custom block volumes cannot be used on containers`);
     return { type: 'mount', spec: planMount(name, device, mounted) };
@@ -105,7 +105,7 @@ export class GuestDevices {
       return join(deps.paths.pool(record.pool), 'containers', instanceKey(record.project, record.name));
     const source = diskSource(device);
     if (source.kind === 'path') return source.path;
-    return (await deps.storage.mountCustom(source.pool, record.project, source.volume)).path;
+    return (await deps.volumes.mount(source.pool, record.project, source.volume)).path;
   }
 }
 

@@ -135,7 +135,7 @@ describe('state', () => {
     expect(await world.fails(change('freeze'))).toBe('The container is already frozen');
     await world.ok(change('stop'));
     expect(await world.fails(change('stop'))).toBe('The instance is already stopped');
-    expect(world.networks.prepared.size + world.storage.mounted.size).toBe(0);
+    expect(world.networks.prepared.size + world.storage.mounted.size + world.volumes.mounted.size).toBe(0);
     expect(world.config('c1')['volatile.eth0.host_name']).toBeUndefined();
     expect(world.actions().slice(1)).toEqual(['instance-started', 'instance-paused', 'instance-shutdown']);
     expect(() => change('foo')).toThrow("Unknown action: 'foo'");
@@ -146,7 +146,7 @@ describe('state', () => {
     await world.create('c1');
     world.driver.failStart = new Error('no cgroup');
     expect(await world.fails(world.service.runner.change('default', 'c1', { action: 'start' }))).toBe('no cgroup');
-    expect(world.networks.prepared.size + world.storage.mounted.size).toBe(0);
+    expect(world.networks.prepared.size + world.storage.mounted.size + world.volumes.mounted.size).toBe(0);
     expect(world.config('c1')['volatile.last_state.power']).toBeUndefined();
   });
 

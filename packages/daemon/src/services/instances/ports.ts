@@ -144,19 +144,23 @@ export interface InstanceStorage {
   readBeside(root: RootVolume, name: string): Promise<string | undefined>;
   mountSnapshot(root: RootVolume, name: string): Promise<RootMount>;
   unmountSnapshot(root: RootVolume, name: string): Promise<void>;
-  /** Host path of a custom volume for a disk device. @throws not-found naming the volume. */
-  mountCustom(
+  poolExists(pool: string): boolean;
+}
+
+/** What it needs from custom volumes, which disk devices attach. `project`: the instance's. */
+export interface InstanceVolumes {
+  /** Its path on the host. @throws not-found naming the volume. */
+  mount(
     pool: string,
     project: string,
     volume: string,
-  ): Promise<{ path: string; block: boolean; shifted: boolean }>;
-  unmountCustom(pool: string, project: string, volume: string): Promise<void>;
-  poolExists(pool: string): boolean;
-  /** Whether the pool holds the custom volume for instances of `project`. */
-  customExists(pool: string, project: string, volume: string): boolean;
-  /** Whether that volume is a block device to its users. */
-  isBlock?(pool: string, project: string, volume: string): boolean;
-  /** Whether the server keeps something of its own on the volume. */
+  ): Promise<{ readonly path: string; readonly block: boolean; readonly shifted: boolean }>;
+  unmount(pool: string, project: string, volume: string): Promise<void>;
+  /** Whether the pool holds the volume for instances of `project`. */
+  exists(pool: string, project: string, volume: string): boolean;
+  /** Whether it is a block device to its users. */
+  isBlock(pool: string, project: string, volume: string): boolean;
+  /** Whether the server keeps something of its own on it. */
   isServers(pool: string, project: string, volume: string): boolean;
 }
 

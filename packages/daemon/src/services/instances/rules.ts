@@ -3,6 +3,7 @@ import { errors, isKeelsonError } from '../../core/errors.ts';
 import type { InstanceType } from '../../state/records/instance.ts';
 import type { ProfileRecord } from '../../state/records/profile.ts';
 import { isRootDisk, RootDiskError, rootDisk } from './plan/expand.ts';
+import type { InstanceVolumes } from './ports.ts';
 
 type Config = Readonly<Record<string, string>>;
 type Devices = Readonly<Record<string, Config>>;
@@ -12,11 +13,7 @@ export interface RuleChecks {
   /** @throws bad-request */
   validateNic(project: string, device: Config): void;
   poolExists(pool: string): boolean;
-  customExists(pool: string, project: string, volume: string): boolean;
-  /** Whether it is a block device to its users. */
-  isBlock(pool: string, project: string, volume: string): boolean;
-  /** Whether the server keeps something of its own on it. */
-  isServers(pool: string, project: string, volume: string): boolean;
+  readonly volumes: Pick<InstanceVolumes, 'exists' | 'isBlock' | 'isServers'>;
 }
 
 /** What config and devices of instances and profiles may hold. Every method throws bad-request with LXD's text. */
@@ -47,7 +44,7 @@ export class InstanceRules {
       const { type, path = '', pool = '', source = '' } = device;
       if (type !== 'disk') continue;
       // Machines, which can have one, have no driver yet.
-      if (pool !== '' && !isRootDisk(device) && this.#checks.isBlock(pool, project, source))
+      if (pool !== '' && !isRootDisk(device) && this.#checks.volumes.isBlock(pool, project, source))
         throw errors.badRequest(
           `Failed add validation for device "${name}": Custom block volumes cannot be used on containers`,
         );
@@ -67,12 +64,12 @@ export class InstanceRules {
           `Failed add validation for device "${name}": Failed to get storage pool "${pool}": Storage pool not found`,
         );
       }
-      if (!this.#checks.customExists(pool, project, device['source'] ?? '')) {
+      if (!this.#checks.volumes.exists(pool, project, device['source'] ?? '')) {
         throw errors.badRequest(
           `Failed add validation for device "${name}": Failed loading custom volume: Storage volume not found`,
         );
       }
-      if (this.#checks.isServers(pool, project, device['source'] ?? '')) {
+      if (this.#checks.volumes.isServers(pool, project, device['source'] ?? '')) {
         throw errors.badRequest(
           `Failed add validation for device "${name}": Volumes used by the server itself cannot be attached`,
         );

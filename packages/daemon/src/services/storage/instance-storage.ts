@@ -1,5 +1,5 @@
 import { type Clock, timestamp, zeroTime } from '../../core/clock.ts';
-import { errors, isKeelsonError, type KeelsonError } from '../../core/errors.ts';
+import { errors, isKeelsonError } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import type {
   AdoptOptions,
@@ -12,7 +12,6 @@ import type {
 } from '../../drivers/storage/contract.ts';
 import type { Collection, Ledger } from '../../state/collection.ts';
 import type { ImageRecord } from '../../state/records/image.ts';
-import type { ProjectRecord } from '../../state/records/project.ts';
 import type { StorageVolumeRecord, StorageVolumeSnapshotRecord } from '../../state/records/storage.ts';
 import type {
   InstanceStorage,
@@ -22,8 +21,6 @@ import type {
   RootState,
   RootVolume,
 } from '../instances/ports.ts';
-import { effectiveProject } from '../projects/scope.ts';
-import type { StorageUsage } from './usage.ts';
 import type { ImageVolumeService } from './image-volumes.ts';
 import type { LivePools } from './live-pools.ts';
 import { hasNativeBackups, receiveNative, sendNative } from './native-backup.ts';
@@ -38,8 +35,6 @@ export interface InstanceStorageOptions {
   readonly transfer: RootTransfer;
   readonly volumes: Collection<StorageVolumeRecord>;
   readonly snapshots: Collection<StorageVolumeSnapshotRecord>;
-  readonly projects: Collection<ProjectRecord>;
-  readonly usage: Pick<StorageUsage, 'isServers'>;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -297,43 +292,8 @@ export class InstanceStorageService implements InstanceStorage {
     await pool.snapshots.unmount(ref, name);
   }
 
-  async mountCustom(
-    poolName: string,
-    project: string,
-    volume: string,
-  ): Promise<{ path: string; block: boolean; shifted: boolean }> {
-    const record = this.#custom(poolName, project, volume);
-    const pool = await this.#options.live.use(poolName);
-    const unmapped = record.config['security.unmapped'] === 'true';
-    if (pool.mapsIds === false && !unmapped) throw cannotMap(poolName, volume);
-    const path = await pool.volumes.mount(refOf(record), record);
-    return { path, block: record.contentType !== 'filesystem', shifted: !unmapped };
-  }
-
-  async unmountCustom(poolName: string, project: string, volume: string): Promise<void> {
-    const record = this.#custom(poolName, project, volume);
-    await (await this.#options.live.use(poolName)).volumes.unmount(refOf(record));
-  }
-
   poolExists(pool: string): boolean {
     return this.#options.live.has(pool);
-  }
-
-  customExists(pool: string, project: string, name: string): boolean {
-    const home = effectiveProject(this.#options.projects, project, 'storage.volumes');
-    return this.#options.volumes.get(volumeId({ pool, project: home, type: 'custom', name })) !== undefined;
-  }
-
-  isBlock(pool: string, project: string, name: string): boolean {
-    const home = effectiveProject(this.#options.projects, project, 'storage.volumes');
-    return (
-      this.#options.volumes.get(volumeId({ pool, project: home, type: 'custom', name }))?.value.contentType === 'block'
-    );
-  }
-
-  isServers(pool: string, project: string, name: string): boolean {
-    const home = effectiveProject(this.#options.projects, project, 'storage.volumes');
-    return this.#options.usage.isServers({ pool, project: home, type: 'custom', name });
   }
 
   /** Removes what copies that were killed left in their sources. */
@@ -347,13 +307,6 @@ export class InstanceStorageService implements InstanceStorage {
       for (const name of names.filter((one) => one.startsWith(TEMPORARY_PREFIX)))
         await pool.snapshots.delete(refOf(value), name);
     }
-  }
-
-  #custom(pool: string, project: string, name: string): StorageVolumeRecord {
-    const home = effectiveProject(this.#options.projects, project, 'storage.volumes');
-    const entry = this.#options.volumes.get(volumeId({ pool, project: home, type: 'custom', name }));
-    if (entry === undefined) throw errors.notFound(`Storage volume "${name}" not found in pool "${pool}"`);
-    return entry.value;
   }
 
   async #open(root: RootVolume): Promise<Opened> {
@@ -414,12 +367,6 @@ export class InstanceStorageService implements InstanceStorage {
     const config = { ...volumeDefaults(this.#options.live.record(root.pool), record.contentType), ...own, ...sized };
     return { idRange: root.idRange, nesting: root.nesting, clone: isCloneMode(clone) ? clone : 'auto', config };
   }
-}
-
-function cannotMap(pool: string, volume: string): KeelsonError {
-  return errors.badRequest(
-    `Volume "${volume}" cannot be attached: mounts of the pool "${pool}" cannot show the ids of an instance; set security.unmapped=true on the volume`,
-  );
 }
 
 /** Members of a root's states in a backup. */

@@ -11,6 +11,7 @@ import type {
   InstanceImages,
   InstanceNetworks,
   InstanceStorage,
+  InstanceVolumes,
   NativeSource,
   RootState,
   RootVolume,
@@ -135,25 +136,31 @@ export class FakeStorage implements InstanceStorage {
 
   async unmountSnapshot(): Promise<void> {}
 
-  async mountCustom(
-    pool: string,
-    _project: string,
-    volume: string,
-  ): Promise<{ path: string; block: boolean; shifted: boolean }> {
-    this.mounted.add(`custom/${pool}/${volume}`);
-    return { path: `/custom/${volume}`, block: false, shifted: false };
-  }
-
-  async unmountCustom(pool: string, _project: string, volume: string): Promise<void> {
-    this.mounted.delete(`custom/${pool}/${volume}`);
-  }
-
   poolExists(pool: string): boolean {
     return this.pools.has(pool);
   }
+}
 
-  customExists(): boolean {
+/** Every custom volume is there, with files. */
+export class FakeVolumes implements InstanceVolumes {
+  /** `pool/volume` */
+  readonly mounted = new Set<string>();
+
+  async mount(pool: string, _project: string, volume: string) {
+    this.mounted.add(`${pool}/${volume}`);
+    return { path: `/custom/${volume}`, block: false, shifted: false };
+  }
+
+  async unmount(pool: string, _project: string, volume: string): Promise<void> {
+    this.mounted.delete(`${pool}/${volume}`);
+  }
+
+  exists(): boolean {
     return true;
+  }
+
+  isBlock(): boolean {
+    return false;
   }
 
   isServers(): boolean {

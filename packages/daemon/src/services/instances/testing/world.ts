@@ -19,12 +19,13 @@ import { OperationService } from '../../operations/operation-service.ts';
 import type { InstanceCollections } from '../deps.ts';
 import { InstanceService } from '../instance-service.ts';
 import { FakeInstanceDriver } from './fake-driver.ts';
-import { FakeArchives, FakeFiles, FakeImages, FakeNetworks, FakeStorage } from './fake-ports.ts';
+import { FakeArchives, FakeFiles, FakeImages, FakeNetworks, FakeStorage, FakeVolumes } from './fake-ports.ts';
 
 /** The instances room over fakes, with a pool `pool`, a network `net` and a default profile that uses both. */
 export class World implements AsyncDisposable {
   readonly driver = new FakeInstanceDriver();
   readonly storage = new FakeStorage();
+  readonly volumes = new FakeVolumes();
   readonly images = new FakeImages();
   readonly networks = new FakeNetworks();
   readonly files = new FakeFiles();
@@ -63,6 +64,7 @@ export class World implements AsyncDisposable {
       intents: this.intents,
       driver: this.driver,
       storage: this.storage,
+      volumes: this.volumes,
       images: this.images,
       networks: this.networks,
       guard: {
