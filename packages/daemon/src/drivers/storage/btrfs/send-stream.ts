@@ -1,5 +1,6 @@
-import { Transform, type TransformCallback } from 'node:stream';
+import type { TransformCallback } from 'node:stream';
 import { errors } from '../../../core/errors.ts';
+import { RecordStream } from '../common/record-stream.ts';
 
 // The format of <linux/btrfs.h>'s send streams: a header, then commands of attributes; all numbers little-endian.
 const MAGIC = Buffer.from('btrfs-stream\0', 'latin1');
@@ -34,11 +35,8 @@ interface Attribute {
  * Passes one send stream on, its subvolume renamed and its parent replaced. Refuses with bad-request what is not a
  * complete stream, and clones from subvolumes other than the parent.
  */
-export class SendStreamRewriter extends Transform {
+export class SendStreamRewriter extends RecordStream {
   readonly #options: SendStreamOptions;
-  #buffered: Buffer = Buffer.alloc(0);
-  /** What goes on of the present chunk. */
-  #out: Buffer[] = [];
   /** Bytes of the present command that go on unread. */
   #passing = 0;
   #state: 'header' | 'start' | 'commands' | 'ended' = 'header';
@@ -46,53 +44,28 @@ export class SendStreamRewriter extends Transform {
   #parent: { readonly from: string; readonly to: string } | undefined;
 
   constructor(options: SendStreamOptions) {
-    super({ highWaterMark: 1024 * 1024 });
+    super();
     this.#options = options;
   }
 
-  override async _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): Promise<void> {
+  override _transform(chunk: Buffer, encoding: BufferEncoding, done: TransformCallback): Promise<void> {
     this.#options.onBytes(chunk.length);
-    try {
-      await this.#take(chunk);
-    } catch (error) {
-      done(error instanceof Error ? error : new Error(String(error)));
-      return;
-    }
-    done();
+    return super._transform(chunk, encoding, done);
   }
 
   override _flush(done: TransformCallback): void {
     done(this.#state === 'ended' ? null : errors.badRequest('The btrfs stream ends too early'));
   }
 
-  async #take(chunk: Buffer): Promise<void> {
-    let rest = this.#buffered.length === 0 ? chunk : Buffer.concat([this.#buffered, chunk]);
-    for (;;) {
-      if (this.#passing > 0) {
-        const part = rest.subarray(0, this.#passing);
-        this.#emit(part);
-        this.#passing -= part.length;
-        rest = rest.subarray(part.length);
-      }
-      const used = this.#passing > 0 ? 0 : await this.#step(rest);
-      if (used === 0) break;
-      rest = rest.subarray(used);
-    }
-    this.#buffered = rest;
-    for (const part of this.#out) this.push(part);
-    this.#out = [];
+  protected override step(data: Buffer): number | Promise<number> {
+    if (this.#passing === 0) return this.#command(data);
+    const part = data.subarray(0, this.#passing);
+    this.emitPart(part);
+    this.#passing -= part.length;
+    return part.length;
   }
 
-  /** What follows the last part in the same memory makes one part with it: most of a stream goes on as it came. */
-  #emit(part: Buffer): void {
-    const last = this.#out.at(-1);
-    const follows = last?.buffer === part.buffer && last.byteOffset + last.length === part.byteOffset;
-    if (last === undefined || !follows) this.#out.push(part);
-    else this.#out[this.#out.length - 1] = Buffer.from(part.buffer, last.byteOffset, last.length + part.length);
-  }
-
-  /** Bytes of `data` that were dealt with; 0 when more are needed. */
-  async #step(data: Buffer): Promise<number> {
+  async #command(data: Buffer): Promise<number> {
     if (this.#state === 'ended') {
       if (data.length > 0) throw errors.badRequest('Data follow the end of the btrfs stream');
       return 0;
@@ -105,7 +78,7 @@ export class SendStreamRewriter extends Transform {
     const first = command === COMMAND.subvolume || command === COMMAND.snapshot;
     if (first !== (this.#state === 'start')) throw notAStream();
     if (!first && command !== COMMAND.clone) {
-      this.#emit(data.subarray(0, COMMAND_HEADER));
+      this.emitPart(data.subarray(0, COMMAND_HEADER));
       this.#passing = length;
       if (command === COMMAND.end) this.#state = 'ended';
       return COMMAND_HEADER;
@@ -113,7 +86,7 @@ export class SendStreamRewriter extends Transform {
     if (data.length < COMMAND_HEADER + length) return 0;
     const attributes = readAttributes(data.subarray(COMMAND_HEADER, COMMAND_HEADER + length));
     const changed = first ? await this.#begin(command, attributes) : this.#clone(attributes);
-    this.#emit(encodeCommand(command, changed));
+    this.emitPart(encodeCommand(command, changed));
     return COMMAND_HEADER + length;
   }
 
@@ -124,7 +97,7 @@ export class SendStreamRewriter extends Transform {
     }
     if (!data.subarray(0, MAGIC.length).equals(MAGIC)) throw notAStream();
     if (!VERSIONS.includes(data.readUInt32LE(MAGIC.length))) throw notAStream();
-    this.#emit(data.subarray(0, HEADER));
+    this.emitPart(data.subarray(0, HEADER));
     this.#state = 'start';
     return HEADER;
   }

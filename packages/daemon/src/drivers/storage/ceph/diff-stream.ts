@@ -1,5 +1,6 @@
-import { Transform, type TransformCallback } from 'node:stream';
+import type { TransformCallback } from 'node:stream';
 import { errors } from '../../../core/errors.ts';
+import { RecordStream } from '../common/record-stream.ts';
 
 // What `rbd export-diff` writes: a banner; records of a tag and a value: the snapshots it goes from and to, the size; then
 // extents of data and zeroes; then the end. All numbers are little-endian; nothing has a checksum.
@@ -19,10 +20,8 @@ export interface DiffStreamOptions {
 }
 
 /** Passes one stream on, its snapshots renamed. Refuses with bad-request what is no complete stream of an image. */
-export class DiffStream extends Transform {
+export class DiffStream extends RecordStream {
   readonly #options: DiffStreamOptions;
-  #buffered: Buffer = Buffer.alloc(0);
-  #out: Buffer[] = [];
   #state: 'banner' | 'head' | 'extents' | 'ended' = 'banner';
   #from: string | undefined;
   readonly #seen = new Set<number>();
@@ -33,18 +32,8 @@ export class DiffStream extends Transform {
   #data = { at: 0, left: 0, announced: 0 };
 
   constructor(options: DiffStreamOptions) {
-    super({ highWaterMark: 1024 * 1024 });
+    super();
     this.#options = options;
-  }
-
-  override async _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): Promise<void> {
-    try {
-      await this.#take(chunk);
-    } catch (error) {
-      done(error instanceof Error ? error : new Error(String(error)));
-      return;
-    }
-    done();
   }
 
   override _flush(done: TransformCallback): void {
@@ -53,36 +42,27 @@ export class DiffStream extends Transform {
     done(null, Buffer.of(TAG.end));
   }
 
-  async #take(chunk: Buffer): Promise<void> {
-    let rest = this.#buffered.length === 0 ? chunk : Buffer.concat([this.#buffered, chunk]);
-    for (;;) {
-      const used = this.#data.left > 0 ? this.#pass(rest) : await this.#step(rest);
-      if (used === 0) break;
-      rest = rest.subarray(used);
-    }
-    this.#buffered = rest;
-    this.push(Buffer.concat(this.#out));
-    this.#out = [];
+  protected override step(content: Buffer): number | Promise<number> {
+    return this.#data.left > 0 ? this.#pass(content) : this.#record(content);
   }
 
-  /** Bytes of `content` that were dealt with; 0 when more are needed. */
   #pass(content: Buffer): number {
     if (content.length === 0) return 0;
     const data = this.#data;
     if (data.announced === 0) {
       data.announced = Math.min(data.left, PIECE);
-      this.#out.push(extent(TAG.data, data.at, data.announced));
+      this.emitPart(extent(TAG.data, data.at, data.announced));
     }
     const part = content.subarray(0, data.announced);
-    this.#out.push(part);
+    this.emitPart(part);
     data.at += part.length;
     data.left -= part.length;
     data.announced -= part.length;
     return part.length;
   }
 
-  /** The same of everything but data. */
-  async #step(content: Buffer): Promise<number> {
+  /** Everything but data. */
+  async #record(content: Buffer): Promise<number> {
     if (this.#state === 'banner') return this.#banner(content);
     const tag = content[0];
     if (tag === undefined) return 0;
@@ -139,7 +119,7 @@ export class DiffStream extends Transform {
     const from = await this.#options.from(this.#from);
     const size = Buffer.alloc(9, TAG.size);
     size.writeBigUInt64LE(BigInt(this.#size), 1);
-    this.#out.push(BANNER, name(TAG.from, from), name(TAG.to, this.#options.to), size);
+    for (const part of [BANNER, name(TAG.from, from), name(TAG.to, this.#options.to), size]) this.emitPart(part);
     this.#state = 'extents';
   }
 
@@ -149,7 +129,7 @@ export class DiffStream extends Transform {
     if (length === 0n || at + length > BigInt(this.#size)) throw notAStream();
     this.#covered += Number(length);
     if (this.#covered > this.#size) throw notAStream();
-    if (tag === TAG.zero) this.#out.push(content.subarray(0, 17));
+    if (tag === TAG.zero) this.emitPart(content.subarray(0, 17));
     else this.#data = { at: Number(at), left: Number(length), announced: 0 };
     return 17;
   }
