@@ -7,6 +7,7 @@ import type { Log } from '../core/log.ts';
 import { pinoLog } from '../core/pino-log.ts';
 import { StatePaths } from '../core/paths.ts';
 import { raiseKernelLimits } from '../host/kernel-limits.ts';
+import { endOrphans } from '../host/orphans.ts';
 import { lockPidFile } from '../host/pid-lock.ts';
 import { ServiceNotifier } from '../host/sd-notify.ts';
 import { EventService } from '../services/events/event-service.ts';
@@ -26,16 +27,23 @@ export interface RunOptions {
 
 /** Milliseconds a clean stop may take before the daemon gives up on it. */
 const STOP_TIMEOUT = 45_000;
+/** Milliseconds that commands of a daemon that was killed are waited for. */
+const ORPHANS_TIMEOUT = 5_000;
+
+/** The reason of a stop that ends the guests too and unmounts the pools, as before the host goes down. */
+export const WITH_GUESTS = 'with-guests';
 
 /**
- * Runs the daemon until `stop` aborts; running instances stay. @throws locked when another daemon has the folder,
+ * Runs the daemon until `stop` aborts; running instances stay but for `WITH_GUESTS`. @throws locked when another daemon has the folder,
  * and whatever keeps it from starting.
  */
 export async function runDaemon(options: RunOptions, stop: AbortSignal): Promise<void> {
   const { stateDir } = options;
   const paths = new StatePaths(stateDir);
   await mkdir(stateDir, { recursive: true });
-  using _lock = lockPidFile(join(stateDir, 'keelsond.lock'));
+  using lock = lockPidFile(join(stateDir, 'keelsond.lock'));
+  const orphans = lock.killed === undefined ? [] : await endOrphans(lock.killed, ORPHANS_TIMEOUT);
+  lock.take();
   await prepareStateFolder(paths); // empties the scratch folder, so only its owner may do it
   const socketGid = await socketGroup(options.group);
   const clock = new SystemClock();
@@ -43,6 +51,7 @@ export async function runDaemon(options: RunOptions, stop: AbortSignal): Promise
   const logger = pino({ level: options.debug ? 'debug' : 'info', base: null });
   const log = pinoLog(logger, (event) => events.logging(event));
   keepAlive(log);
+  for (const orphan of orphans) log.warn('A command of the daemon before still runs', { ...orphan });
   const notifier = new ServiceNotifier(options.environment);
 
   const started = performance.now();
@@ -63,7 +72,10 @@ export async function runDaemon(options: RunOptions, stop: AbortSignal): Promise
     notifier.ready();
     log.info('Ready', { socket: paths.socket, milliseconds: Math.round(performance.now() - started) });
     if (!stop.aborted) await new Promise((resolve) => stop.addEventListener('abort', resolve, { once: true }));
-    log.info('Stopping; instances keep running');
+    if (stop.reason === WITH_GUESTS) {
+      log.info('Stopping with all instances');
+      await daemon.endGuests(); // the service manager's limit for a stop counts from `stopping`
+    } else log.info('Stopping; instances keep running');
   } finally {
     notifier.stopping();
     const giveUp = setTimeout(() => {

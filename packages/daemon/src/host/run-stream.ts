@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { type Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { COMMAND_ENVIRONMENT, CommandError, watchReads } from './run.ts';
+import { CommandError, OWN_ENVIRONMENT, watchReads } from './run.ts';
 
 export interface RunStreamOptions {
   readonly signal?: AbortSignal;
@@ -35,7 +35,7 @@ export async function runStream(
   options.signal?.throwIfAborted();
   const child = spawn(command, args, {
     stdio: [options.stdin ? 'pipe' : 'ignore', outputOf(options), 'pipe'],
-    env: { ...COMMAND_ENVIRONMENT },
+    env: { ...OWN_ENVIRONMENT },
     ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
     ...(options.signal === undefined ? {} : { signal: options.signal }),
     killSignal: 'SIGKILL',

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
+import { identify } from './proc.ts';
 import { type Child, spawnChild } from './spawn-child.ts';
 
 export interface RunOptions {
@@ -7,7 +8,7 @@ export interface RunOptions {
   /** Milliseconds until the process is killed; default 60,000. */
   readonly timeout?: number;
   readonly input?: string | Uint8Array;
-  /** Replaces the environment; default only PATH and LC_ALL=C.UTF-8. */
+  /** Replaces the environment; default `OWN_ENVIRONMENT`. */
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
   /** Exit codes that are not failures; default [0]. */
@@ -42,12 +43,21 @@ export class CommandError extends Error {
 
 const LIMIT = 16 * 1024 * 1024;
 
-/** The environment every host command gets: nothing of ours leaks into it. */
+/** The environment of commands that outlive this process: nothing of ours leaks into it. */
 export const COMMAND_ENVIRONMENT: Readonly<Record<string, string>> = {
   PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
   LC_ALL: 'C.UTF-8',
   HOME: '/root',
 };
+
+/** Names the process that started a command, to the command and to all that it starts. */
+export const OWNER_VARIABLE = 'KEELSON_COMMAND_OF';
+
+/** This process; no other of this host ever has the same name. */
+export const OWNER = `${process.pid}.${identify(process.pid)?.startTime ?? ''}`;
+
+/** The environment of all other commands: a daemon that starts ends those of one that was killed. */
+export const OWN_ENVIRONMENT: Readonly<Record<string, string>> = { ...COMMAND_ENVIRONMENT, [OWNER_VARIABLE]: OWNER };
 
 /**
  * Runs one host command to its end. Always an argument vector, never a shell.
@@ -55,7 +65,7 @@ export const COMMAND_ENVIRONMENT: Readonly<Record<string, string>> = {
  */
 export async function run(command: string, args: readonly string[], options: RunOptions = {}): Promise<RunResult> {
   options.signal?.throwIfAborted();
-  const env = options.env ?? COMMAND_ENVIRONMENT;
+  const env = options.env ?? OWN_ENVIRONMENT;
   const child = await spawnChild({ command, args, env, cwd: options.cwd, input: options.input !== undefined });
   if (options.input !== undefined) child.stdin?.end(options.input);
   using _watch = watchReads(child.pid, options.onRead);

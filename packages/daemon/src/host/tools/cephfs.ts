@@ -3,7 +3,7 @@ import { access, readFile } from 'node:fs/promises';
 import { errors } from '../../core/errors.ts';
 import { loadModule } from '../kernel-module.ts';
 import { answerOf } from '../reach.ts';
-import { CommandError, run } from '../run.ts';
+import { COMMAND_ENVIRONMENT, CommandError, run } from '../run.ts';
 import { type CephAccess, clientArguments, CONNECT_TIMEOUT } from './ceph.ts';
 
 /** What mounts a CephFS: the kernel, or a process. */
@@ -51,7 +51,7 @@ export async function cephfsClient(): Promise<{ readonly client: CephfsClient } 
 export async function mountCephfs(client: CephfsClient, mount: CephfsMount, target: string): Promise<void> {
   const [command = '', ...args] = mountCommand(client, mount, target);
   try {
-    await run(command, args, { timeout: 3 * CONNECT_TIMEOUT * 1000 });
+    await run(command, args, { env: COMMAND_ENVIRONMENT, timeout: 3 * CONNECT_TIMEOUT * 1000 }); // ceph-fuse stays
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
     if (/No such file or directory/.test(error.stderr) && !/keyring/.test(error.stderr))

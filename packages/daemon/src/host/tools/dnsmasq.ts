@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { kill } from 'node:process';
-import { run } from '../run.ts';
+import { COMMAND_ENVIRONMENT, run } from '../run.ts';
 
 /** A dnsmasq that runs as its own daemon, known by its pid file. It outlives keelsond: guests keep renewing their leases. */
 export class Dnsmasq {
@@ -15,7 +15,10 @@ export class Dnsmasq {
    * @throws CommandError with dnsmasq's own words.
    */
   async start(args: readonly string[]): Promise<void> {
-    await run('dnsmasq', [`--pid-file=${this.#pidFile}`, ...args], { timeout: 20_000 });
+    await run('dnsmasq', [`--pid-file=${this.#pidFile}`, ...args], {
+      env: COMMAND_ENVIRONMENT,
+      timeout: 20_000,
+    });
   }
 
   /** Pid of the running process; the command line is compared, so a reused pid is never taken for it. */

@@ -1,5 +1,5 @@
 import { commandLine } from '../proc.ts';
-import { run } from '../run.ts';
+import { COMMAND_ENVIRONMENT, run } from '../run.ts';
 
 /** Version of the installed liblxc tools, for example `5.0.2`. @throws CommandError or ENOENT without them. */
 export async function lxcVersion(): Promise<string> {
@@ -20,6 +20,7 @@ export interface LxcStart {
 export async function lxcStart(start: LxcStart): Promise<void> {
   const args = ['-P', start.lxcPath, '-n', start.name, '-f', start.config, '-p', start.pidFile, '-d'];
   await run('lxc-start', args, {
+    env: COMMAND_ENVIRONMENT,
     timeout: start.timeout,
     ...(start.signal === undefined ? {} : { signal: start.signal }),
   });

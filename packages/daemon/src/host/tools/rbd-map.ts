@@ -5,7 +5,7 @@ import { sleep } from '../../core/retry.ts';
 import { loadModule } from '../kernel-module.ts';
 import { isMountPoint, unmountAll } from '../mounts.ts';
 import { commandLine, identify, sendSignal, waitForEnd } from '../proc.ts';
-import { run } from '../run.ts';
+import { COMMAND_ENVIRONMENT, run } from '../run.ts';
 import { rbd, type RbdPlace } from './rbd.ts';
 
 /** Makes block devices of RBD images. */
@@ -140,7 +140,7 @@ class QemuMapper implements RbdMapper {
     await this.unmap(place, image); // what an earlier process left
     await mkdir(this.#folder, { recursive: true, mode: 0o700 });
     await writeFile(files.file, '', { mode: 0o600 });
-    await run('qemu-storage-daemon', storageDaemonArguments(place, image, files));
+    await run('qemu-storage-daemon', storageDaemonArguments(place, image, files), { env: COMMAND_ENVIRONMENT });
     const { stdout } = await run('losetup', ['--find', '--show', '--direct-io=on', '--', files.file]);
     return stdout.trim();
   }

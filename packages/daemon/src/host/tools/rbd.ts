@@ -1,5 +1,5 @@
 import { errors } from '../../core/errors.ts';
-import { CommandError, run } from '../run.ts';
+import { COMMAND_ENVIRONMENT, CommandError, run } from '../run.ts';
 import { type CephAccess, clientArguments, CONNECT_TIMEOUT } from './ceph.ts';
 
 /** One OSD pool, and whom to be in it. */
@@ -43,6 +43,7 @@ export async function rbd(place: RbdPlace, args: readonly string[], options: Rbd
   const { signal, long = false, ok } = options;
   try {
     const { stdout } = await run('rbd', rbdArguments(place, args, long), {
+      env: COMMAND_ENVIRONMENT, // mappings outlive this process, and an image waits for whoever worked on it
       timeout: long ? DAY : WHOLE_COMMAND,
       ...(signal === undefined ? {} : { signal }),
       ...(ok === undefined ? {} : { ok }),

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Duplex, type Readable, type Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { cloneMount } from '../mounts.ts';
-import { COMMAND_ENVIRONMENT, CommandError } from '../run.ts';
+import { CommandError, OWN_ENVIRONMENT } from '../run.ts';
 
 /** The two directions of a connection to another rsync. */
 export interface RsyncWire {
@@ -48,7 +48,7 @@ export async function sendTree(source: string, wire: RsyncWire, options: RsyncSe
   const args = [...fixed, ...limit, ...featureArguments(options.features), '-e', RELAY, `${source}/`, 'localhost:/'];
   const child = spawn('rsync', args, {
     stdio: ['ignore', 'ignore', 'pipe', 'pipe'],
-    env: { ...COMMAND_ENVIRONMENT },
+    env: { ...OWN_ENVIRONMENT },
   });
   const connection = child.stdio[WIRE_FD];
   if (!(connection instanceof Duplex)) throw new Error('rsync has no connection');
@@ -69,7 +69,7 @@ export async function receiveTree(jail: string, name: string, wire: RsyncWire, o
   // In a jail without /proc the mode of a device can only be right from its creation on.
   const child = spawn('/bin/sh', ['-c', 'umask 0; exec chroot "$@"', 'sh', jail, ...command], {
     stdio: ['pipe', 'pipe', 'pipe'],
-    env: { ...COMMAND_ENVIRONMENT },
+    env: { ...OWN_ENVIRONMENT },
   });
   await converse({ child, args: command, from: child.stdout, to: child.stdin, wire }, options.signal);
 }
