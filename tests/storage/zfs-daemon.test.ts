@@ -142,10 +142,15 @@ describe.skipIf(!supported)(`a daemon with a zfs pool${supported ? '' : ` (not r
     expect((await daemon.leftovers()).mounts).toEqual([]);
   });
 
-  it('finds the zpool again when it was exported meanwhile, and is deleted with it', async () => {
+  it('exports the zpool with the end of all guests, finds it again, and is deleted with it', async () => {
     await daemon.stop();
     expect(await zpools()).toContain(zpool); // guests may go on running on it
-    await command('zpool', ['export', zpool]);
+    for (const wanted of ['false', 'true']) {
+      await daemon.start();
+      await ok('storage', 'set', 'z', `zfs.export=${wanted}`);
+      expect(await daemon.shutDown()).toBe(0);
+      expect((await zpools()).includes(zpool)).toBe(wanted === 'false');
+    }
     await daemon.start();
     await ok('storage', 'volume', 'create', 'z', 'data');
     expect(await zpools()).toContain(zpool);

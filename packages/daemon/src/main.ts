@@ -17,6 +17,8 @@ const USAGE = `Usage: keelsond [options]             runs the daemon
   --timeout <seconds>    waitready: how long to wait; default 0, no limit
   --debug                logs more
   --version, --help
+
+SIGTERM stops the daemon, guests keep running; SIGPWR shuts the guests down first.
 `;
 
 const VERSION = '0.1.0';
@@ -50,7 +52,8 @@ async function main(argv: readonly string[]): Promise<number> {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop.abort());
   process.on('SIGHUP', () => undefined); // a closed terminal is no reason to stop
   process.on('SIGPIPE', () => undefined);
-  const { runDaemon } = await import('./assembly/run-daemon.ts');
+  const { runDaemon, WITH_GUESTS } = await import('./assembly/run-daemon.ts');
+  process.on('SIGPWR', () => stop.abort(WITH_GUESTS));
   const { group, debug } = values;
   await runDaemon({ stateDir, group, debug, version: VERSION, environment: process.env }, stop.signal);
   return 0;

@@ -108,6 +108,11 @@ export class TestDaemon implements AsyncDisposable {
     return this.#end('SIGTERM', timeoutMs);
   }
 
+  /** SIGPWR: guests are shut down first, pools unmounted. Resolves as `stop` does. */
+  shutDown(timeoutMs = 120_000): Promise<number | undefined> {
+    return this.#end('SIGPWR', timeoutMs);
+  }
+
   /** Ends it at once, as a crash would. */
   async kill(): Promise<void> {
     await this.#end('SIGKILL', 30_000);

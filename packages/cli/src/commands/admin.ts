@@ -33,15 +33,20 @@ async function waitReady(context: Context, seconds: number): Promise<void> {
   }
 }
 
+interface ShutdownOptions {
+  readonly guests: boolean;
+  readonly seconds: number;
+}
+
 /** Ends the daemon of this machine; the API has no request for it, its process id is what the socket tells. */
-async function shutdown(context: Context, seconds: number): Promise<void> {
+async function shutdown(context: Context, { guests, seconds }: ShutdownOptions): Promise<void> {
   if (!context.client.endpoint.startsWith('unix:')) {
     throw new UsageError('Only the server of this machine can be shut down: use its unix socket');
   }
   const { server, server_pid: pid } = (await serverOf(context)).environment;
   if (server !== 'keelson') throw new UsageError(`The server at ${context.client.endpoint} is ${server}, not keelson`);
-  process.kill(pid, 'SIGTERM');
-  context.out.progress('Stopping the server; containers keep running …');
+  process.kill(pid, guests ? 'SIGPWR' : 'SIGTERM');
+  context.out.progress(`Stopping the server${guests ? ' and all instances' : '; containers keep running'} …`);
   const deadline = Date.now() + seconds * 1000;
   while (alive(pid)) {
     if (Date.now() > deadline) throw new Error(`The server (process ${pid}) still runs after ${seconds} seconds`);
@@ -178,8 +183,14 @@ export const adminCommands: readonly Command[] = [
   defineCommand({
     path: ['admin', 'shutdown'],
     summary: 'Stop the server of this machine; containers keep running',
-    options: [{ name: 'timeout', value: 'seconds', summary: 'how long to wait for its end; default 60' }],
-    run: (context, parsed) => shutdown(context, secondsOf(parsed.value('timeout'), 60)),
+    options: [
+      { name: 'guests', summary: 'shut down all instances first, as before the host goes down' },
+      { name: 'timeout', value: 'seconds', summary: 'how long to wait for its end; default 60, with --guests 600' },
+    ],
+    run: (context, parsed) => {
+      const guests = parsed.flag('guests');
+      return shutdown(context, { guests, seconds: secondsOf(parsed.value('timeout'), guests ? 600 : 60) });
+    },
   }),
   recoverCommand,
   defineCommand({

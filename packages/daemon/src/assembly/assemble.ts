@@ -15,6 +15,7 @@ import { TrustStore } from '../services/certificates/trust-store.ts';
 import { EventService } from '../services/events/event-service.ts';
 import type { ImageVolumes } from '../services/images/ports.ts';
 import type { InstanceService } from '../services/instances/instance-service.ts';
+import type { LivePools } from '../services/storage/live-pools.ts';
 import { effectiveProject } from '../services/projects/scope.ts';
 import type { Store } from '../state/store.ts';
 import { certificatesVertical } from './certificates.ts';
@@ -54,6 +55,8 @@ export interface DaemonOptions {
 export interface Daemon extends AsyncDisposable {
   readonly door: FrontDoor;
   start(): Promise<void>;
+  /** For a host that goes down: takes no more requests and ends every guest; disposing then unmounts the pools. */
+  endGuests(): Promise<void>;
 }
 
 /** Builds every object once. */
@@ -93,10 +96,9 @@ export async function assemble(options: DaemonOptions): Promise<Daemon> {
   const drivers = new InstanceDrivers([new LxcDriver({ root: base.paths.lxc, log })]);
   for (const one of drivers.all()) stack.defer(() => one.dispose());
   const driver = drivers.get('container');
-  const { guard } = projects;
   const warnings = warningsVertical(base);
   const others = { images: images.forInstances, guests: driver, warnings: warnings.service };
-  const storage = storageVertical(base, { ...others, config: server.config, guard, cephFolder }, stack);
+  const storage = storageVertical(base, { ...others, config: server.config, guard: projects.guard, cephFolder }, stack);
   late.imageVolumes = storage.imageVolumes;
   const instances = await instancesVertical(
     base,
@@ -138,6 +140,7 @@ export async function assemble(options: DaemonOptions): Promise<Daemon> {
   return {
     door,
     start: () => start({ base, verticals, unix, stack: parts }),
+    endGuests: () => endGuests([unix, https, base.operations], instances.service, storage.live),
     [Symbol.asyncDispose]: () => parts.disposeAsync(),
   };
 }
@@ -145,6 +148,17 @@ export async function assemble(options: DaemonOptions): Promise<Daemon> {
 function the<T>(part: T | undefined, name: string): T {
   if (part === undefined) throw new Error(`The ${name} are not there yet`);
   return part;
+}
+
+/** Nothing new begins and what runs is interrupted first, so that no instance is locked for long. */
+async function endGuests(
+  busy: readonly AsyncDisposable[],
+  instances: InstanceService,
+  pools: LivePools,
+): Promise<void> {
+  for (const part of busy) await part[Symbol.asyncDispose]();
+  await instances.shutdownAll();
+  pools.release();
 }
 
 interface FrontOptions {

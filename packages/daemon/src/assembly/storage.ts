@@ -66,7 +66,9 @@ export function storageVertical(base: Foundations, needs: StorageNeeds, stack: A
   const { instances, instanceSnapshots, profiles, projects, images } = base.records;
   const drivers = stack.use(new StorageDrivers(log, { cephFolder: needs.cephFolder }));
   const { warnings } = needs;
-  const live = new LivePools({ pools, volumes, drivers, paths, clock, log, warnings, identity: folderIdentity });
+  const live = stack.use(
+    new LivePools({ pools, volumes, drivers, paths, clock, log, warnings, identity: folderIdentity }),
+  );
   const usage = new StorageUsage({
     instances,
     instanceSnapshots,

@@ -115,9 +115,9 @@ export class InstanceService implements ProfileGuard, AsyncDisposable {
     this.#schedule.start();
   }
 
-  /** Asks every guest to shut down, in the order of their priorities; for a host that goes down. */
-  shutdownAll(signal: AbortSignal): Promise<void> {
-    return this.#schedule.shutdownAll(signal);
+  /** Ends every guest, in the order of their priorities; for a host that goes down. */
+  shutdownAll(): Promise<void> {
+    return this.#schedule.shutdownAll();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,6 +1,7 @@
 import { isTrue, scheduleParts } from '@keelson/api';
 import { Cron } from 'croner';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Collection } from '../../state/collection.ts';
 import type { InstanceRecord } from '../../state/records/instance.ts';
 import { type InstanceContext, NO_EXPIRY } from './context.ts';
 import { type BootInstance, planBoot, planShutdown } from './plan/boot-order.ts';
@@ -29,6 +30,7 @@ export class InstanceSchedule {
   readonly #stop = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #minute: Promise<void> = Promise.resolve();
+  #resuming: Promise<void> = Promise.resolve();
 
   constructor(
     context: InstanceContext,
@@ -43,8 +45,14 @@ export class InstanceSchedule {
   }
 
   /** Starts what shall run; `bootId` names the host's boot. */
-  async resume(bootId: string): Promise<void> {
-    const boots = this.#context.deps.ledger.collection<BootRecord>('/boot/');
+  resume(bootId: string): Promise<void> {
+    const resumed = this.#resume(bootId);
+    this.#resuming = resumed.catch(() => undefined); // the caller's to tell
+    return resumed;
+  }
+
+  async #resume(bootId: string): Promise<void> {
+    const boots = this.#boots();
     const rebooted = boots.get(BOOT)?.value.bootId !== bootId;
     const steps = planBoot(this.#all(), rebooted);
     for (const { instance, delay } of steps) {
@@ -70,6 +78,10 @@ export class InstanceSchedule {
     }
   }
 
+  #boots(): Collection<BootRecord> {
+    return this.#context.deps.ledger.collection<BootRecord>('/boot/');
+  }
+
   #all(): Boot[] {
     return this.#context.deps.collections.instances.list().map((entry) => ({
       name: entry.value.name,
@@ -82,6 +94,7 @@ export class InstanceSchedule {
 
   /** Looks at the timetable once a minute. */
   start(): void {
+    if (this.#stop.signal.aborted) return;
     const now = this.#context.deps.now();
     this.#timer = setTimeout(
       () => {
@@ -143,18 +156,26 @@ export class InstanceSchedule {
     return at > 0 && at <= this.#context.deps.now();
   }
 
-  async shutdownAll(signal: AbortSignal): Promise<void> {
-    for (const group of planShutdown(this.#all().filter(({ running }) => running))) {
-      await Promise.all(
-        group.map(async ({ instance, timeout }) => {
-          await this.#runner
-            .run(instance.record, 'stop', { timeout, signal, keepPower: true })
-            .catch((error: unknown) => {
-              this.#context.deps.log.warn('An instance did not shut down in time', { instance: instance.name, error });
-            });
-        }),
-      );
-    }
+  /** Ends every guest, those of the highest priority first. The next daemon starts them as after a boot of the host. */
+  async shutdownAll(): Promise<void> {
+    await this.dispose();
+    await this.#resuming;
+    for (const group of planShutdown(this.#all().filter(({ running }) => running)))
+      await Promise.all(group.map(({ instance, timeout }) => this.#shutDown(instance.record, timeout)));
+    await this.#context.deps.ledger.transact([], [this.#boots().put(BOOT, { bootId: '' })]);
+  }
+
+  /** By force when asking does not help. */
+  async #shutDown(record: InstanceRecord, timeout: number): Promise<void> {
+    const { log } = this.#context.deps;
+    const { signal } = new AbortController();
+    const stop = (patience: number) => this.#runner.run(record, 'stop', { timeout: patience, signal, keepPower: true });
+    await stop(timeout)
+      .catch(async (error: unknown) => {
+        log.warn('An instance did not shut down in time', { instance: record.name, error });
+        await stop(0);
+      })
+      .catch((error: unknown) => log.error('An instance did not stop', { instance: record.name, error }));
   }
 
   async dispose(): Promise<void> {

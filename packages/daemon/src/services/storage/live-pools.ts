@@ -38,10 +38,11 @@ const LOOK_EVERY = 1000;
 const UNAVAILABLE = 'Storage pool unavailable';
 
 /** The pools of the records, mounted when first needed; one whose source is gone is tried again at every use. */
-export class LivePools {
+export class LivePools implements AsyncDisposable {
   readonly #options: LivePoolsOptions;
   readonly #open = new Map<string, Promise<OpenPool>>();
   readonly #failures = new Map<string, string>();
+  #released = false;
 
   constructor(options: LivePoolsOptions) {
     this.#options = options;
@@ -97,6 +98,23 @@ export class LivePools {
   forget(name: string): void {
     this.#open.delete(name);
     this.#failures.delete(name);
+  }
+
+  /** No guest runs on the pools any more: disposing unmounts them. */
+  release(): void {
+    this.#released = true;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#released) await Promise.all([...this.#open].map(([name, opened]) => this.#unmount(name, opened)));
+  }
+
+  async #unmount(name: string, opened: Promise<OpenPool>): Promise<void> {
+    try {
+      await (await opened).pool.unmount();
+    } catch (error) {
+      this.#options.log.warn('A storage pool stays mounted', { pool: name, error });
+    }
   }
 
   /** @throws bad-request for a driver that is unknown or not supported here. */
