@@ -2,8 +2,8 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { startDaemon, type TestDaemon, until } from '@keelson/testkit';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { problemsOf, startDaemon, type TestDaemon, until } from '@keelson/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { namesIn } from './small-disk.ts';
 
 const ROUNDS = 6;
@@ -17,7 +17,8 @@ describe('kill -9 in the middle of a long copy', () => {
   let daemon: TestDaemon;
   let backup: Buffer;
 
-  beforeAll(async () => {
+  // A second try must not find what the first one left.
+  beforeEach(async () => {
     daemon = await startDaemon();
     await daemon.run('POST', '/1.0/storage-pools', { name: 'p', driver: 'dir' });
     await daemon.run('POST', '/1.0/storage-pools', { name: 'b', driver: 'btrfs', config: { size: '512MiB' } });
@@ -25,8 +26,8 @@ describe('kill -9 in the middle of a long copy', () => {
     await daemon.run('POST', `${volumes('p')}/v/backups`, { name: 'k', compression_algorithm: 'none' });
     backup = await download(`${volumes('p')}/v/backups/k/export`);
     await daemon.run('DELETE', `${volumes('p')}/v`);
-  }, 60_000);
-  afterAll(() => daemon?.[Symbol.asyncDispose]());
+  }, 120_000);
+  afterEach(() => daemon?.[Symbol.asyncDispose](), 120_000);
 
   const folder = (pool: string, path: string) => join(daemon.stateDir, 'storage-pools', pool, path);
   const list = async (url: string) =>
@@ -40,6 +41,7 @@ describe('kill -9 in the middle of a long copy', () => {
       const sent = httpRequest({ socketPath: daemon.socket, path }, (response) => {
         const chunks: Buffer[] = [];
         response.on('data', (chunk: Buffer) => chunks.push(chunk));
+        response.on('error', reject);
         response.on('end', () => resolve(Buffer.concat(chunks)));
       });
       sent.on('error', reject);
@@ -101,7 +103,8 @@ describe('kill -9 in the middle of a long copy', () => {
           expect([['old'], ['new']], `${pool}/${name} ${at}`).toContainEqual(
             wordsIn(folder(pool, `custom/default_${name}`)),
           );
-        if (snapshots.includes('s0') && name !== 'v') expect(wordsIn(join(kept, 's0'))).toEqual(['old']);
+        if (snapshots.includes('s0') && name !== 'v')
+          expect(wordsIn(join(kept, 's0')), `${pool}/${name}/s0 ${at}`).toEqual(['old']);
         const files = namesIn(join(daemon.stateDir, `backups/custom/${pool}/default_${name}`));
         expect(files, `backups of ${pool}/${name} ${at}`).toEqual(await names(`${volumes(pool)}/${name}/backups`));
       }
@@ -109,35 +112,44 @@ describe('kill -9 in the middle of a long copy', () => {
     expect((await daemon.request<unknown[] | null>('GET', '/1.0/operations')).status).toBe(200);
   };
 
-  const emptied = () =>
-    until('the pools to be empty', () =>
-      POOLS.every((pool) =>
-        ['custom', 'custom-snapshots', 'staging', 'trash'].every((name) => namesIn(folder(pool, name)).length === 0),
+  const remains = (): string[] =>
+    POOLS.flatMap((pool) =>
+      ['custom', 'custom-snapshots', 'staging', 'trash'].flatMap((name) =>
+        namesIn(folder(pool, name)).map((one) => `${pool}/${name}/${one}`),
       ),
     );
+  const emptied = (at: string) =>
+    until(
+      () => `the pools to be empty ${at}, which hold ${remains().join()}; ${problemsOf(daemon)}`,
+      () => remains().length === 0,
+    );
 
-  it(`leaves whole things only, ${ROUNDS} times`, { timeout: 300_000 }, async () => {
+  it(`leaves whole things only, ${ROUNDS} times`, { timeout: 600_000 }, async ({ signal }) => {
     const started = performance.now();
     await change('p', 'b');
     const length = performance.now() - started;
     await check('after the first');
     await clean();
     for (let round = 0; round < ROUNDS; round++) {
+      signal.throwIfAborted();
       const [pool = '', other = ''] = round % 2 === 0 ? POOLS : POOLS.toReversed();
-      const cut = change(pool, other).catch(() => undefined);
+      let killed = false;
+      const cut = change(pool, other).catch((error: unknown) => (killed ? undefined : error));
       const moment = ((round + Math.random()) / ROUNDS) * length;
+      const at = `after kill ${round} at ${Math.round(moment)} of ${Math.round(length)} ms`;
       await sleep(moment);
+      killed = true;
       await daemon.kill();
-      await cut;
+      expect(await cut, `what failed before ${at}`).toBeUndefined();
       await daemon.start();
-      await check(`after a kill at ${Math.round(moment)} of ${Math.round(length)} ms`);
+      await check(at);
       await clean();
-      await emptied();
+      await emptied(at);
     }
     // And the next attempt works.
     await change('b', 'p');
     await check('at the end');
     await clean();
-    expect(await emptied()).toBe(true);
+    expect(await emptied('at the end')).toBe(true);
   });
 });

@@ -1,8 +1,9 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { startDaemon, type TestDaemon, until } from '@keelson/testkit';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { problemsOf, startDaemon, type TestDaemon, until } from '@keelson/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { namesIn } from './small-disk.ts';
 
 const ROUNDS = 8;
 const POOLS = ['p', 'b'];
@@ -11,12 +12,13 @@ const POOLS = ['p', 'b'];
 describe('kill -9 in the middle of a storage change', () => {
   let daemon: TestDaemon;
 
-  beforeAll(async () => {
+  // A second try must not find what the first one left.
+  beforeEach(async () => {
     daemon = await startDaemon();
     await daemon.run('POST', '/1.0/storage-pools', { name: 'p', driver: 'dir' });
     await daemon.run('POST', '/1.0/storage-pools', { name: 'b', driver: 'btrfs', config: { size: '256MiB' } });
-  });
-  afterAll(() => daemon?.[Symbol.asyncDispose]());
+  }, 120_000);
+  afterEach(() => daemon?.[Symbol.asyncDispose](), 120_000);
 
   const folder = (pool: string, path: string) => join(daemon.stateDir, 'storage-pools', pool, path);
   const volumes = (pool: string) => `/1.0/storage-pools/${pool}/volumes/custom`;
@@ -56,15 +58,6 @@ describe('kill -9 in the middle of a storage change', () => {
     await Promise.all([changeVolumes('b', 'p'), changeRoots('p')]);
   };
 
-  const life = async (): Promise<void> => {
-    try {
-      await changeAll();
-      await clean();
-    } catch {
-      // the daemon is gone
-    }
-  };
-
   const clean = async (): Promise<void> => {
     for (const instance of await list('/1.0/instances')) await daemon.run('DELETE', instance);
     for (const pool of POOLS) {
@@ -75,25 +68,26 @@ describe('kill -9 in the middle of a storage change', () => {
   };
 
   /** Records and content tell the same story, and every content is whole. */
-  const check = async (): Promise<void> => {
+  const check = async (at: string): Promise<void> => {
     for (const pool of POOLS) {
       const urls = await list(volumes(pool));
       const known = names(urls.filter((url) => !url.includes('/snapshots/')));
-      expect(readdirSync(folder(pool, 'custom')).sort(), `volumes of ${pool}`).toEqual(
+      expect(namesIn(folder(pool, 'custom')), `volumes of ${pool} ${at}`).toEqual(
         known.map((name) => `default_${name}`),
       );
       for (const name of known) {
         const file = folder(pool, `custom/default_${name}/file`);
         const snapshots = names(await list(`${volumes(pool)}/${name}/snapshots`));
         const kept = folder(pool, `custom-snapshots/default_${name}`);
-        expect(existsSync(kept) ? readdirSync(kept) : [], `snapshots of ${pool}/${name}`).toEqual(snapshots);
-        if (name !== 'v') expect(['one', 'two']).toContain(readFileSync(file, 'utf8'));
-        for (const snapshot of snapshots) expect(readFileSync(join(kept, snapshot, 'file'), 'utf8')).toBe('one');
+        expect(namesIn(kept), `snapshots of ${pool}/${name} ${at}`).toEqual(snapshots);
+        if (name !== 'v') expect(['one', 'two'], `${pool}/${name} ${at}`).toContain(textOf(file));
+        for (const snapshot of snapshots)
+          expect(textOf(join(kept, snapshot, 'file')), `${pool}/${name}/${snapshot} ${at}`).toBe('one');
       }
       const instances = names(await list(`/1.0/storage-pools/${pool}/volumes/container`)).filter(
         (name) => name !== 's0',
       );
-      expect(readdirSync(folder(pool, 'containers')).sort(), `roots of ${pool}`).toEqual(instances);
+      expect(namesIn(folder(pool, 'containers')), `roots of ${pool} ${at}`).toEqual(instances);
     }
     const backups = join(daemon.stateDir, 'backups/custom');
     const files = existsSync(backups)
@@ -101,30 +95,44 @@ describe('kill -9 in the middle of a storage change', () => {
       : [];
     for (const file of files) {
       const [pool = '', volume = ''] = String(file).split('/');
-      expect(names(await list(`${volumes(pool)}/${volume.replace('default_', '')}/backups`))).toEqual(['k']);
+      const url = `${volumes(pool)}/${volume.replace('default_', '')}/backups`;
+      expect(names(await list(url)), `backups of ${pool}/${volume} ${at}`).toEqual(['k']);
     }
   };
+  const textOf = (path: string): string => (existsSync(path) ? readFileSync(path, 'utf8') : 'no file');
 
-  it(`leaves whole things only, ${ROUNDS} times`, { timeout: 240_000 }, async () => {
+  /** What is still in the pools though nothing should be. */
+  const remains = (): string[] =>
+    POOLS.flatMap((pool) =>
+      ['custom', 'containers', 'custom-snapshots', 'staging', 'trash'].flatMap((name) =>
+        namesIn(folder(pool, name)).map((one) => `${pool}/${name}/${one}`),
+      ),
+    );
+
+  it(`leaves whole things only, ${ROUNDS} times`, { timeout: 600_000 }, async ({ signal }) => {
     const started = performance.now();
     await changeAll();
     await clean();
     const length = performance.now() - started;
-    await check();
+    await check('when all goes well');
     for (let round = 0; round < ROUNDS; round++) {
-      const cut = life();
-      await sleep(((round + Math.random()) / ROUNDS) * length);
+      signal.throwIfAborted();
+      let killed = false;
+      const cut = changeAll()
+        .then(clean)
+        .catch((error: unknown) => (killed ? undefined : error));
+      const moment = ((round + Math.random()) / ROUNDS) * length;
+      const at = `after kill ${round} at ${Math.round(moment)} of ${Math.round(length)} ms`;
+      await sleep(moment);
+      killed = true;
       await daemon.kill();
-      await cut;
+      expect(await cut, `what failed before ${at}`).toBeUndefined();
       await daemon.start();
-      await check();
+      await check(at);
       await clean();
-      await until('the pools to be empty', async () =>
-        POOLS.every((pool) =>
-          ['custom', 'containers', 'custom-snapshots', 'staging', 'trash'].every(
-            (name) => readdirSync(folder(pool, name)).length === 0,
-          ),
-        ),
+      await until(
+        () => `the pools to be empty ${at}, which hold ${remains().join()}; ${problemsOf(daemon)}`,
+        () => remains().length === 0,
       );
     }
     expect(readdirSync(folder('p', 'layers'))).toEqual([]);

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { patient } from './patience.ts';
+import { handled } from './poll.ts';
 
 export interface CommandResult {
   readonly code: number;
@@ -22,7 +23,7 @@ export function command(
   args: readonly string[],
   options: CommandOptions = {},
 ): Promise<CommandResult> {
-  return new Promise((resolve, reject) => {
+  const ended = new Promise<CommandResult>((resolve, reject) => {
     const child = spawn(program, args, {
       env: { ...process.env, ...options.env },
       ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
@@ -46,4 +47,5 @@ export function command(
       else reject(new Error(`${program} ${args.join(' ')}: exit ${result.code}: ${result.stderr}${result.stdout}`));
     });
   });
+  return handled(ended);
 }

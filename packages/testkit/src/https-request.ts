@@ -1,4 +1,6 @@
 import { request as httpsRequest } from 'node:https';
+import { patient } from './patience.ts';
+import { handled } from './poll.ts';
 import type { Answer, Envelope } from './request.ts';
 
 export interface HttpsTarget {
@@ -17,7 +19,7 @@ export function httpsCall<T = unknown>(
 ): Promise<Answer<T>> {
   const { address, certificate, key } = target;
   const colon = address.lastIndexOf(':');
-  return new Promise((resolve, reject) => {
+  const answered = new Promise<Answer<T>>((resolve, reject) => {
     const sent = httpsRequest(
       {
         host: address.slice(0, colon).replace(/^\[(.*)\]$/, '$1'),
@@ -26,7 +28,7 @@ export function httpsCall<T = unknown>(
         path,
         agent: false,
         rejectUnauthorized: false,
-        timeout: 30_000,
+        timeout: patient(60_000),
         ...(certificate === undefined ? {} : { cert: certificate }),
         ...(key === undefined ? {} : { key }),
       },
@@ -36,8 +38,12 @@ export function httpsCall<T = unknown>(
         response.on('error', reject);
         response.on('end', () => {
           const text = Buffer.concat(chunks).toString();
-          const envelope = JSON.parse(text) as Envelope<T>;
-          resolve({ status: response.statusCode ?? 0, headers: response.headers, text, body: envelope });
+          try {
+            const envelope = JSON.parse(text) as Envelope<T>;
+            resolve({ status: response.statusCode ?? 0, headers: response.headers, text, body: envelope });
+          } catch (error) {
+            reject(new Error(`${method} ${path}: no JSON: ${text.slice(0, 200)}`, { cause: error }));
+          }
         });
       },
     );
@@ -45,4 +51,5 @@ export function httpsCall<T = unknown>(
     sent.on('error', reject);
     sent.end(body === undefined ? undefined : JSON.stringify(body));
   });
+  return handled(answered);
 }

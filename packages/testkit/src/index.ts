@@ -10,6 +10,7 @@ export * from './leftovers.ts';
 export * from './podman-image.ts';
 export * from './poll.ts';
 export * from './probes.ts';
+export * from './problems.ts';
 export * from './request.ts';
 export * from './start-daemon.ts';
 export * from './start-peer.ts';

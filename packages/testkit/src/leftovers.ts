@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { command } from './command.ts';
+import { until } from './poll.ts';
 
 /** What of a daemon is still on the machine: every process, mount and loop device that names its state folder. */
 export interface Leftovers {
@@ -13,18 +14,27 @@ export async function findLeftovers(stateDir: string): Promise<Leftovers> {
   return { processes: findProcesses(stateDir), mounts: findMounts(stateDir), loops: await findLoops(stateDir) };
 }
 
-/** Ends and removes all of it. */
+/** Ends and removes all of it; resolves when it is gone, or when nothing helps. */
 export async function removeLeftovers(stateDir: string): Promise<void> {
+  await until('what is left to go', () => tryRemove(stateDir), { timeoutMs: 20_000 }).catch(() => undefined);
+}
+
+/** True when nothing was left to begin with: what is killed takes its time, and may start something before it goes. */
+async function tryRemove(stateDir: string): Promise<boolean> {
   // A container's own processes do not name the folder: they are found as descendants of its monitor.
-  for (const pid of withDescendants([...findProcesses(stateDir).keys()])) {
+  const pids = withDescendants([...findProcesses(stateDir).keys()]);
+  for (const pid of pids) {
     try {
       process.kill(pid, 'SIGKILL');
     } catch {
       // gone already
     }
   }
-  for (const mount of findMounts(stateDir).toReversed()) await command('umount', ['-l', mount], { anyExit: true });
-  for (const loop of await findLoops(stateDir)) await command('losetup', ['-d', loop], { anyExit: true });
+  const mounts = findMounts(stateDir).toReversed();
+  for (const mount of mounts) await command('umount', ['-l', mount], { anyExit: true });
+  const loops = await findLoops(stateDir);
+  for (const loop of loops) await command('losetup', ['-d', loop], { anyExit: true });
+  return pids.size + mounts.length + loops.length === 0;
 }
 
 function findProcesses(stateDir: string): Map<number, string> {

@@ -1,5 +1,6 @@
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import { patient } from './patience.ts';
+import { handled } from './poll.ts';
 
 export interface Answer<T = unknown> {
   readonly status: number;
@@ -36,7 +37,7 @@ export function request<T = unknown>(
 ): Promise<Answer<T>> {
   const plain = body === undefined || typeof body === 'string' || body instanceof Uint8Array;
   const payload = plain ? (body as string | Uint8Array | undefined) : JSON.stringify(body);
-  return new Promise((resolve, reject) => {
+  const answered = new Promise<Answer<T>>((resolve, reject) => {
     const sent = httpRequest(
       {
         socketPath,
@@ -60,6 +61,7 @@ export function request<T = unknown>(
     sent.on('error', reject);
     sent.end(payload);
   });
+  return handled(answered);
 }
 
 function parse<T>(text: string): Envelope<T> {

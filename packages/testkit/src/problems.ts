@@ -1,0 +1,14 @@
+const WARN = 40;
+const SHOWN = 8;
+
+/** The last warnings and errors that a daemon logged, for the message of a test that waits in vain. */
+export function problemsOf({ logs }: { readonly logs: string }): string {
+  const lines = logs.split('\n').filter((line) => {
+    try {
+      return ((JSON.parse(line) as { level?: number }).level ?? 0) >= WARN;
+    } catch {
+      return line !== '';
+    }
+  });
+  return lines.length === 0 ? 'it logged no problem' : `it logged\n${lines.slice(-SHOWN).join('\n')}`;
+}
