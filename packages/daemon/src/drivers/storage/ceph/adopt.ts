@@ -5,9 +5,8 @@ import { blockFileSystem } from '../../../host/tools/block-fs.ts';
 import { ceph } from '../../../host/tools/ceph.ts';
 import { dropMapKey, readMapValue, removeObject, writeMapValue } from '../../../host/tools/rados.ts';
 import { findImage, type RbdPlace, unreachable } from '../../../host/tools/rbd.ts';
-import { isRebuilt, RebuiltRoots } from '../common/rebuilt-root.ts';
+import { onDemandRecovery } from '../common/on-demand-recovery.ts';
 import { type NotePlace, NOTES_NAME } from '../common/volume-notes.ts';
-import { VolumeRecovery } from '../common/volume-recovery.ts';
 import { volumeKey } from '../common/volume-names.ts';
 import type { PoolRecovery, PoolSpec, StoragePool, VolumeRef } from '../contract.ts';
 import { placeOf } from './config.ts';
@@ -83,26 +82,18 @@ export function recoveryOf(
   mounter: CephMounter,
 ): PoolRecovery {
   const { path, staging, newId, images, queue } = context;
-  const notes = new ObjectNotes(context);
-  const rebuilt = new RebuiltRoots({
-    pool,
-    notes,
+  return onDemandRecovery({
+    path,
     staging,
     newId,
+    pool,
+    notes: new ObjectNotes(context),
+    mounter,
+    alone: (volume, work) => queue.run({ exclusive: [volumeKey(volume)] }, work),
+    found: () => volumesIn(images),
     snapshotsOf: async (volume) =>
       (await images.snapshots(mounter.image(volume))).flatMap(({ name }) => userSnapshot(name) ?? []),
     likeness: (volume) => likeness(context, mounter, volume),
-  });
-  return new VolumeRecovery({
-    path,
-    notes,
-    mounter,
-    alone: (volume, work) => queue.run({ exclusive: [volumeKey(volume)] }, work),
-    scan: async () => {
-      await rebuilt.finish();
-      return (await volumesIn(images)).filter(({ volume }) => !isRebuilt(volume));
-    },
-    adopt: (volume, options) => rebuilt.adopt(volume, options),
   });
 }
 

@@ -3,10 +3,9 @@ import { errors } from '../../../core/errors.ts';
 import { attachLoop, detachLoop } from '../../../host/loop.ts';
 import { lvm, lvmIfThere } from '../../../host/tools/lvm.ts';
 import { blockFileSystem } from '../../../host/tools/block-fs.ts';
-import { RebuiltRoots, isRebuilt } from '../common/rebuilt-root.ts';
-import { isNotesVolume, VolumeNotes } from '../common/volume-notes.ts';
-import { VolumeRecovery } from '../common/volume-recovery.ts';
-import type { FoundVolume, PoolRecovery, PoolSpec, StoragePool, VolumeRef } from '../contract.ts';
+import { onDemandRecovery } from '../common/on-demand-recovery.ts';
+import { VolumeNotes } from '../common/volume-notes.ts';
+import type { PoolRecovery, PoolSpec, StoragePool, VolumeRef } from '../contract.ts';
 import type { LvmContext } from './context.ts';
 import { volumesAmong } from './found.ts';
 import { logicalVolume } from './names.ts';
@@ -76,32 +75,23 @@ export function recoveryOf(
   { all, notes }: { readonly all: LvmVolumes; readonly notes: VolumeNotes },
 ): PoolRecovery {
   const { path, staging, newId, volumes } = context;
-  const rebuilt = new RebuiltRoots({
-    pool,
-    notes,
+  return onDemandRecovery({
+    path,
     staging,
     newId,
-    snapshotsOf: (volume) => all.listSnapshots(volume),
-    likeness: (volume) => likeness(context, volume),
-  });
-  return new VolumeRecovery({
-    path,
+    pool,
     notes,
     mounter: all.mounter,
     alone: (volume, work) => all.exclusively(volume, work),
-    scan: async () => {
-      await rebuilt.finish();
+    found: async () => {
       const there = (await volumes.list()).filter((one) =>
         volumes.thin ? one.pool === volumes.place.thinPool : one.pool === '',
       );
-      return volumesAmong(there.map(({ name }) => name)).filter(isUsers);
+      return volumesAmong(there.map(({ name }) => name));
     },
-    adopt: (volume, options) => rebuilt.adopt(volume, options),
+    snapshotsOf: (volume) => all.listSnapshots(volume),
+    likeness: (volume) => likeness(context, volume),
   });
-}
-
-function isUsers({ volume }: FoundVolume): boolean {
-  return !isNotesVolume(volume) && !isRebuilt(volume);
 }
 
 async function likeness({ volumes }: LvmContext, volume: VolumeRef): Promise<Record<string, string>> {

@@ -2,9 +2,8 @@ import { stat } from 'node:fs/promises';
 import { errors } from '../../../core/errors.ts';
 import { CommandError } from '../../../host/run.ts';
 import { zfs } from '../../../host/tools/zfs.ts';
-import { isRebuilt, RebuiltRoots } from '../common/rebuilt-root.ts';
+import { onDemandRecovery } from '../common/on-demand-recovery.ts';
 import { VolumeNotes } from '../common/volume-notes.ts';
-import { VolumeRecovery } from '../common/volume-recovery.ts';
 import type { PoolRecovery, PoolSpec, StoragePool, VolumeRef } from '../contract.ts';
 import { Datasets, type ZfsContext } from './context.ts';
 import { volumesBelow } from './found.ts';
@@ -66,25 +65,18 @@ export function recoveryOf(
   { all, notes }: { readonly all: ZfsVolumes; readonly notes: VolumeNotes },
 ): PoolRecovery {
   const { path, staging, newId, datasets } = context;
-  const rebuilt = new RebuiltRoots({
-    pool,
-    notes,
+  return onDemandRecovery({
+    path,
     staging,
     newId,
-    snapshotsOf: async (volume) =>
-      (await datasets.snapshots(datasetOf(datasets.root, volume))).flatMap((name) => userSnapshot(name) ?? []),
-    likeness: (volume) => likeness(context, volume),
-  });
-  return new VolumeRecovery({
-    path,
+    pool,
     notes,
     mounter: all.mounter,
     alone: (volume, work) => all.exclusively(volume, work),
-    scan: async () => {
-      await rebuilt.finish();
-      return (await volumesBelow(datasets)).filter(({ volume }) => !isRebuilt(volume));
-    },
-    adopt: (volume, options) => rebuilt.adopt(volume, options),
+    found: () => volumesBelow(datasets),
+    snapshotsOf: async (volume) =>
+      (await datasets.snapshots(datasetOf(datasets.root, volume))).flatMap((name) => userSnapshot(name) ?? []),
+    likeness: (volume) => likeness(context, volume),
   });
 }
 
