@@ -135,7 +135,8 @@ export function guestScript(folder, argv, { env, frozen = [] }) {
     `cd ${quote(folder)}`,
     `(echo $BASHPID > /sys/fs/cgroup/system.slice/tests.service/cgroup.procs; exec env ${settings.map(([name, value]) => `${name}=${quote(value)}`).join(' ')} ${argv.map(quote).join(' ')}) < /dev/null 2>&1 | cat`,
     `echo ${EXIT} \${PIPESTATUS[0]}`,
-    'sync; echo o > /proc/sysrq-trigger; sleep 60',
+    // A first process that ends is a panic, and one that the trigger of /proc stops may: this call does not return.
+    'sync; exec busybox poweroff -f',
   ].join('\n');
 }
 
