@@ -30,11 +30,13 @@ describe.skipIf(!probe.ok)(named('keelson on a terminal', probe), () => {
   test('shell: typing, Ctrl-C for the guest, end of input', async () => {
     using terminal = person.onTerminal(['shell', 't1']);
     await terminal.shows(/# /);
-    terminal.type('echo $((40+2)); sleep 1000\n');
+    // Who says 42 has the foreground: a shell that has just started a command may still have it itself.
+    terminal.type("sh -c 'echo $((40+2)); exec sleep 1000'\n");
     await terminal.shows(/42\r+\n/);
     terminal.type('\u0003');
     terminal.type('echo $((50+5))\n');
-    await terminal.shows(/55\r+\n/);
+    // Only at its prompt does the shell read a Ctrl-D by itself.
+    await terminal.shows(/55\r+\n[^]*# /);
     terminal.type('\u0004');
     // The shell ends with the exit code of its last command.
     expect(await terminal.exited).toBe(0);

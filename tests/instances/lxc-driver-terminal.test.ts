@@ -41,15 +41,25 @@ describe.skipIf(!host.ok)(named('lxc driver: terminals', host), () => {
     expect(await outcome(process)).toEqual({ code: 0, shown: 'x\r\nx\r\nover\r\n' });
   });
 
-  it('takes a size that was set before the command ran', async () => {
-    const process = await start('stty size');
+  it('has the size it was started with', async () => {
+    expect(await outcome(await start('stty size'))).toEqual({ code: 0, shown: '25 80\r\n' });
+  });
+
+  it('takes a size that is set while the command is still being started', async () => {
+    const process = await start('until [ "$(stty size)" != "25 80" ]; do sleep 0.02; done; stty size');
     process.resize(99, 22);
     expect(await outcome(process)).toEqual({ code: 0, shown: '22 99\r\n' });
   });
 
   it('interrupts with Ctrl-C', async () => {
     const process = await start('trap "echo caught; exit 3" INT; echo ready; while :; do sleep 0.02; done');
-    process.terminal?.once('data', () => process.type('\u0003'));
+    // Not before the newline: what nobody has read yet is thrown away by a Ctrl-C.
+    const interrupt = (chunk: Buffer): void => {
+      if (!chunk.includes('\n')) return;
+      process.terminal?.off('data', interrupt);
+      process.type('\u0003');
+    };
+    process.terminal?.on('data', interrupt);
     expect(await outcome(process)).toEqual({ code: 3, shown: 'ready\r\n^Ccaught\r\n' });
   });
 
@@ -75,6 +85,25 @@ describe.skipIf(!host.ok)(named('lxc driver: terminals', host), () => {
     const process = await start('echo late');
     expect(await process.exited).toBe(0);
     expect((await outcome(process)).shown).toBe('late\r\n');
+  });
+
+  it('shows what a command writes that leaves much input unread for now', async () => {
+    const process = await start('stty raw -echo; echo ready; sleep 0.5; seq 1 100000; head -c 300000 | wc -c');
+    process.terminal?.once('data', () => process.type(Buffer.alloc(300_000, 'x')));
+    const { code, shown } = await outcome(process);
+    expect({ code, length: shown.length, last: shown.slice(-14) }).toEqual({
+      code: 0,
+      length: 'ready\n'.length + 588_895 + '300000\n'.length,
+      last: '100000\n300000\n',
+    });
+  });
+
+  it('interrupts a command that leaves much input unread', async () => {
+    const process = await start(
+      'stty -icanon -echo; trap "echo caught; exit 3" INT; echo ready; while :; do sleep 0.02; done',
+    );
+    process.terminal?.once('data', () => process.type(Buffer.concat([Buffer.alloc(3000, 'x'), Buffer.of(3)])));
+    expect((await outcome(process)).code).toBe(3);
   });
 
   it('waits for a command that does not read, without holding up anything else', async () => {

@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process';
-import { closeSync, writeSync } from 'node:fs';
+import { closeSync } from 'node:fs';
 import { constants } from 'node:os';
 import { Duplex } from 'node:stream';
 import { ReadStream } from 'node:tty';
 import { COMMAND_ENVIRONMENT } from './run.ts';
-import { errnoOf } from './syscalls.ts';
-import { addsReturns, openTerminal, setSize } from './termios.ts';
+import { terminalInput, type Write } from './terminal-input.ts';
+import { openTerminal, setSize } from './termios.ts';
 
 export interface TerminalProcess {
   /** Undefined when it could not be started; `exited` is then 126. */
@@ -23,7 +23,10 @@ export interface TerminalOptions {
   readonly width: number;
   readonly height: number;
   readonly cwd?: string;
-  /** One more terminal in between adds a carriage return of its own, as liblxc's console proxy does. */
+  /**
+   * The tool does not open the terminal of the command itself: one more in between adds a carriage return of its own,
+   * as liblxc's console proxy does.
+   */
   readonly proxied?: boolean;
 }
 
@@ -46,9 +49,11 @@ export function spawnOnTerminal(command: string, args: readonly string[], option
       child.once('error', () => resolve(126));
       child.once('exit', (code, signal) => resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal])));
     });
+    const proxied = options.proxied === true;
+    const input = terminalInput({ master, fd, pid: child.pid, exited, opensTerminal: !proxied });
     return {
       pid: child.pid,
-      terminal: terminalStream(master, writer(master, fd, exited), options.proxied === true),
+      terminal: terminalStream(master, input, proxied),
       exited,
       resize: (width, height) => {
         if (!master.destroyed) setSize(fd, clampSize(width, 80), clampSize(height, 24));
@@ -101,44 +106,6 @@ function terminalStream(master: ReadStream, write: Write, proxied: boolean): Dup
   });
   master.pause();
   return stream;
-}
-
-type Write = (data: Buffer, done: () => void) => void;
-
-/** How often a terminal that takes no input is asked again, in milliseconds. */
-const RETRY = 2;
-/** How long the tool may take to set its terminal up, in milliseconds. */
-const READY_LIMIT = 10_000;
-
-/**
- * Writes input once the tool has set its terminal up (or will not any more), and as fast as it takes it. Not the
- * stream's own `write`: on this end of a terminal it would hold the whole daemon up while the terminal is full.
- */
-function writer(master: ReadStream, fd: number, exited: Promise<number>): Write {
-  const limit = Date.now() + READY_LIMIT;
-  let ready = false;
-  void exited.then(() => {
-    ready = true;
-  });
-  return function write(data, done) {
-    if (master.destroyed) {
-      done();
-      return;
-    }
-    ready ||= addsReturns(fd) || Date.now() >= limit;
-    const rest = ready ? data.subarray(writeSome(fd, data)) : data;
-    if (rest.length === 0) done();
-    else setTimeout(write, RETRY, rest, done);
-  };
-}
-
-/** Returns how many bytes the terminal took: none while it is full, all when nobody has it open. */
-function writeSome(fd: number, data: Buffer): number {
-  try {
-    return writeSync(fd, data);
-  } catch (error) {
-    return errnoOf(error) === 'EAGAIN' ? 0 : data.length;
-  }
 }
 
 const RETURN = 0x0d;

@@ -45,7 +45,9 @@ const RENAME_EXCHANGE = 2;
 // The same numbers on every architecture: they came after the tables were joined.
 const NR_open_tree = 428;
 const NR_move_mount = 429;
+const NR_pidfd_open = 434;
 const NR_openat2 = 437;
+const NR_pidfd_getfd = 438;
 const NR_mount_setattr = 442;
 const NR_quotactl_fd = 443;
 
@@ -96,6 +98,9 @@ const c = {
   umount2: bind('int umount2(const char *target, int flags)'),
   renameat2: bind('int renameat2(int from, const char *fromPath, int to, const char *toPath, unsigned int flags)'),
   ioctl: bind('int ioctl(int fd, unsigned long request, void *argument)'),
+  pidfdOpen: bind('long syscall(long nr, int pid, unsigned int flags)'),
+  pidfdGetfd: bind('long syscall(long nr, int pidfd, int fd, unsigned int flags)'),
+  close: bind('int close(int fd)'),
   mkdirat: bind('int mkdirat(int dirfd, const char *path, unsigned int mode)'),
   unlinkat: bind('int unlinkat(int dirfd, const char *path, int flags)'),
   symlinkat: bind('int symlinkat(const char *target, int dirfd, const char *path)'),
@@ -209,6 +214,19 @@ export function renameNoReplace(from: string, to: string): Promise<number> {
 /** `argument` is both input and output. */
 export function ioctl(fd: number, request: number, argument: Uint8Array | null): Promise<number> {
   return later(c.ioctl, 'ioctl', `0x${request.toString(16)}`, [fd, request, argument]);
+}
+
+/**
+ * What process `pid` has open as `fd`, as a descriptor of the caller.
+ * @throws EPERM where the kernel's settings let nobody look into processes, EBADF, ESRCH
+ */
+export function fileOfProcess(pid: number, fd: number): number {
+  const process = now(c.pidfdOpen, 'pidfd_open', String(pid), [NR_pidfd_open, pid, 0]);
+  try {
+    return now(c.pidfdGetfd, 'pidfd_getfd', String(pid), [NR_pidfd_getfd, process, fd, 0]);
+  } finally {
+    c.close(process);
+  }
 }
 
 export function mkdirat(dirfd: number, name: string, mode: number): Promise<number> {

@@ -10,6 +10,7 @@ const tcsetattr = bind('int tcsetattr(int fd, int action, void *termios)');
 const cfmakeraw = bind('void cfmakeraw(void *termios)');
 const ioctlOf = bind('int ioctl(int fd, unsigned long request, void *argument)');
 const ioctlWith = bind('int ioctl(int fd, unsigned long request, unsigned long argument)');
+const poll = bind('int poll(void *files, unsigned long count, int timeout)');
 
 /** More than the C library's `struct termios` takes anywhere. */
 const TERMIOS_SIZE = 128;
@@ -23,6 +24,7 @@ const TIOCSWINSZ = 0x5414;
 const TIOCSPTLCK = 0x40045431;
 const TIOCGPTPEER = 0x5441;
 const O_CLOEXEC = 0x80000;
+const POLLOUT = 0x4;
 
 /**
  * A raw terminal of that size, as two descriptors of the caller; a child has to be given the slave. The master never
@@ -68,4 +70,12 @@ export function addsReturns(fd: number): boolean {
   if (tcgetattr(fd, termios) !== 0) return false;
   const flags = termios.readUInt32LE(OUTPUT_FLAGS);
   return (flags & OPOST) !== 0 && (flags & ONLCR) !== 0;
+}
+
+/** Whether a write would not wait for a reader: there is room, or nobody has the terminal open any more. */
+export function hasRoom(fd: number): boolean {
+  const file = Buffer.alloc(8); // struct pollfd: fd, events, revents
+  file.writeInt32LE(fd, 0);
+  file.writeInt16LE(POLLOUT, 4);
+  return poll(file, 1, 0) > 0;
 }
