@@ -37,8 +37,8 @@ describe('keelsond', () => {
     await once(events, 'open');
     const closed = once(events, 'close');
     const started = Date.now();
-    expect(await daemon.stop(30_000)).toBe(0);
-    expect(Date.now() - started).toBeLessThan(10_000);
+    expect(await daemon.stop(60_000)).toBe(0);
+    expect(Date.now() - started).toBeLessThan(30_000); // they would wait for ever
     expect((await closed)[0]).toBe(1001);
     await waiting;
   });

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { command, until } from '@keelson/testkit';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { command, problemsOf, until } from '@keelson/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { LxcFiles } from '../../packages/daemon/src/drivers/instance/lxc/files.ts';
 import { InstanceWorld } from '../instances/world.ts';
 
@@ -12,26 +12,20 @@ const NAME = 'victim';
 describe('kill -9 at any moment of a launch or a delete', () => {
   let world: InstanceWorld;
 
-  beforeAll(async () => {
+  // A second try must not find what the first one left.
+  beforeEach(async () => {
     world = await InstanceWorld.open();
-  });
-  afterAll(async () => {
-    await world?.[Symbol.asyncDispose]();
-  });
+  }, 120_000);
+  afterEach(() => world?.[Symbol.asyncDispose](), 120_000);
 
   const url = `/1.0/instances/${NAME}`;
   const source = { name: NAME, source: { type: 'image', alias: 'tiny' } };
 
-  /** A whole life; resolves wherever the daemon's end cuts it off. */
   const live = async (): Promise<void> => {
-    try {
-      await world.daemon.run('POST', '/1.0/instances', source);
-      await world.daemon.run('PUT', `${url}/state`, { action: 'start' });
-      await world.daemon.run('PUT', `${url}/state`, { action: 'stop', force: true });
-      await world.daemon.run('DELETE', url);
-    } catch {
-      // the daemon is gone
-    }
+    await world.daemon.run('POST', '/1.0/instances', source);
+    await world.daemon.run('PUT', `${url}/state`, { action: 'start' });
+    await world.daemon.run('PUT', `${url}/state`, { action: 'stop', force: true });
+    await world.daemon.run('DELETE', url);
   };
 
   const exists = async (): Promise<boolean> => (await world.daemon.request('GET', url)).status === 200;
@@ -52,17 +46,22 @@ describe('kill -9 at any moment of a launch or a delete', () => {
     return [...mounts, ...volumes, ...ports, ...processes, ...cgroups];
   };
 
-  it(`leaves nothing behind and the name free, ${ROUNDS} times`, { timeout: 240_000 }, async () => {
+  it(`leaves nothing behind and the name free, ${ROUNDS} times`, { timeout: 900_000 }, async ({ signal }) => {
     // How long a life takes here and now, so that the kills spread over all of it.
     const started = performance.now();
     await live();
     const length = performance.now() - started;
     const seen = { none: 0, stopped: 0, running: 0 };
     for (let round = 0; round < ROUNDS; round++) {
-      const life = live();
-      await sleep(((round + Math.random()) / ROUNDS) * length * 1.1);
+      signal.throwIfAborted();
+      let killed = false;
+      const life = live().catch((error: unknown) => (killed ? undefined : error));
+      const moment = ((round + Math.random()) / ROUNDS) * length * 1.1;
+      const at = `after kill ${round} at ${Math.round(moment)} of ${Math.round(length)} ms`;
+      await sleep(moment);
+      killed = true;
       await world.daemon.kill();
-      await life;
+      expect(await life, `what failed before ${at}`).toBeUndefined();
       await world.daemon.start();
       if (await exists()) {
         const { body } = await world.daemon.request<{ status: string }>('GET', `${url}/state`);
@@ -74,11 +73,11 @@ describe('kill -9 at any moment of a launch or a delete', () => {
       } else {
         seen.none++;
       }
-      await until(`nothing of round ${round} to be left`, async () => (await remains()).length === 0, {
-        timeoutMs: 10_000,
-      }).catch(async () => {
-        expect(await remains(), `round ${round}`).toEqual([]);
-      });
+      let left: string[] = [];
+      await until(
+        () => `nothing to be left ${at}, but there is ${left.join()}; ${problemsOf(world.daemon)}`,
+        async () => (left = await remains()).length === 0,
+      );
     }
     // All kinds of moments were hit.
     expect(seen.none).toBeGreaterThan(0);

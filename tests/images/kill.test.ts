@@ -3,7 +3,7 @@ import { type ImageFiles, startDaemon, type TestDaemon, tinyImage } from '@keels
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import { form, upload } from './upload.ts';
 
 const rounds = 10;
@@ -12,25 +12,30 @@ const importTakes = 60;
 
 let daemon: TestDaemon;
 let tiny: ImageFiles;
-beforeAll(async () => {
+// A second try must not find what the first one left.
+beforeEach(async () => {
   tiny = await tinyImage();
   daemon = await startDaemon();
-});
-afterAll(() => daemon?.[Symbol.asyncDispose]());
+}, 120_000);
+afterEach(() => daemon?.[Symbol.asyncDispose](), 120_000);
 
-it('a daemon killed at any moment of an import or a delete leaves neither files without record nor the other way', async () => {
+it('a daemon killed at any moment of an import or a delete leaves neither files without record nor the other way', {
+  timeout: 300_000,
+}, async ({ signal }) => {
   const { body, headers } = form(tiny.metadata, tiny.rootfs);
   for (let round = 0; round < rounds; round++) {
+    signal.throwIfAborted();
     const change = round % 2 === 0 ? upload(daemon, body, headers) : removeAll();
     const outcome = change.then(
       () => 'answered',
       () => 'cut off',
     );
-    await sleep(((round + Math.random()) * importTakes) / rounds);
+    const moment = ((round + Math.random()) * importTakes) / rounds;
+    await sleep(moment);
     await daemon.kill();
     await outcome;
     await daemon.start();
-    await checkConsistency(`after round ${round}`);
+    await checkConsistency(`after kill ${round} at ${Math.round(moment)} ms`);
     if (round % 2 === 0) await upload(daemon, body, headers).catch(() => undefined);
   }
   await removeAll();

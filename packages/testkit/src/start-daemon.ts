@@ -1,13 +1,14 @@
 import type { Operation } from '@keelson/api';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { findLeftovers, removeLeftovers, type Leftovers } from './leftovers.ts';
 import { patient } from './patience.ts';
-import { until } from './poll.ts';
+import { handled, until } from './poll.ts';
+import { problemsOf } from './problems.ts';
 import { request, type Answer, type RequestOptions } from './request.ts';
 
 export interface StartDaemonOptions {
@@ -40,6 +41,7 @@ export class TestDaemon implements AsyncDisposable {
   readonly stateDir: string;
   readonly #options: StartDaemonOptions;
   #process: ChildProcess | undefined;
+  #disposed = false;
 
   constructor(options: StartDaemonOptions) {
     this.#options = options;
@@ -60,8 +62,11 @@ export class TestDaemon implements AsyncDisposable {
     return readFileSync(this.logFile, 'utf8');
   }
 
-  /** Starts it and resolves when it answers. @throws Error with its log when it ends instead. */
+  /** Starts it and resolves when it answers. @throws Error with its log when it ends instead, or does not answer in time. */
   async start(): Promise<void> {
+    // A test that ran out of time goes on behind the back of the next one.
+    if (this.#disposed) throw new Error('The daemon was disposed of');
+    if (this.#isRunning()) throw new Error('The daemon runs already');
     const log = openSync(this.logFile, 'a');
     const { args = [], env = {}, readyTimeoutMs = 60_000, bundle = false } = this.#options;
     const own = bundle ? [...bundledArgs] : [...keelsond.args, '--debug'];
@@ -74,9 +79,11 @@ export class TestDaemon implements AsyncDisposable {
         ...env,
       },
     });
+    closeSync(log);
     this.#process = child;
+    child.on('error', () => undefined); // it has neither pid nor exit then, and is waited for in vain
     await until(
-      'the daemon to answer',
+      () => `the daemon to answer; ${problemsOf(this)}`,
       async () => {
         if (child.exitCode !== null || child.signalCode !== null) return true;
         return (await request(this.socket, 'GET', '/1.0', undefined, { timeoutMs: 5000 })).status === 200;
@@ -93,7 +100,11 @@ export class TestDaemon implements AsyncDisposable {
   }
 
   /** A request whose background operation, if it starts one, is waited for. @throws Error with the operation's error when it failed. */
-  async run(method: string, path: string, body?: unknown, options?: RequestOptions): Promise<Operation | undefined> {
+  run(method: string, path: string, body?: unknown, options?: RequestOptions): Promise<Operation | undefined> {
+    return handled(this.#run(method, path, body, options));
+  }
+
+  async #run(method: string, path: string, body: unknown, options?: RequestOptions): Promise<Operation | undefined> {
     const answer = await this.request(method, path, body, options);
     if (answer.status >= 400) throw new Error(`${method} ${path}: ${answer.status} ${answer.body.error}`);
     if (answer.body.type !== 'async') return undefined;
@@ -131,9 +142,15 @@ export class TestDaemon implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#disposed = true;
     await this.stop();
     await removeLeftovers(this.stateDir);
     if (this.#options.stateDir === undefined) rmSync(this.stateDir, { recursive: true, force: true, maxRetries: 5 });
+  }
+
+  #isRunning(): boolean {
+    const child = this.#process;
+    return child !== undefined && child.exitCode === null && child.signalCode === null;
   }
 
   async #end(signal: NodeJS.Signals, timeoutMs: number): Promise<number | undefined> {
