@@ -2,12 +2,12 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { command, named, allOf, probePrograms, probeRoot, until } from '@keelson/testkit';
 import type { Operation } from '@keelson/api';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { MigrationWorld, type Side } from './world.ts';
 
 const probe = allOf(probeRoot(), probePrograms('lxc', 'rsync', 'btrfs'));
 
-describe.skipIf(!probe.ok)(named('transfers that break', probe), () => {
+describe.skipIf(!probe.ok)(named('transfers that break', probe), { timeout: 240_000 }, () => {
   let world: MigrationWorld;
   let a: Side;
   let b: Side;
@@ -20,8 +20,30 @@ describe.skipIf(!probe.ok)(named('transfers that break', probe), () => {
     const root = join(a.dir, 'storage-pools/p-btrfs/containers/c1/rootfs');
     await command('dd', ['if=/dev/urandom', `of=${root}/big`, 'bs=1M', 'count=40']);
     await world.ok('storage', 'set', 'a:p-btrfs', 'rsync.compression', 'false');
-  });
-  afterAll(async () => world?.[Symbol.asyncDispose]());
+  }, 240_000);
+  afterAll(async () => world?.[Symbol.asyncDispose](), 120_000);
+
+  // What another test, or an earlier try, left.
+  beforeEach(async () => {
+    for (const { daemon } of [a, b]) if (daemon?.isRunning === false) await daemon.start();
+    await slow('0');
+    for (const side of [a, b]) {
+      const { body } = await side.request<Record<string, Operation[]>>('GET', '/1.0/operations?recursion=1');
+      for (const operation of Object.values(body.metadata).flat())
+        await side.request('DELETE', `/1.0/operations/${operation.id}`);
+      await until('operations to end', async () => {
+        const { body: left } = await side.request<Record<string, string[]>>('GET', '/1.0/operations');
+        return (left.metadata['running'] ?? []).length === 0;
+      });
+    }
+    for (const name of ['c1', 'taken']) await world.run('delete', '--force', `b:${name}`);
+    await world.run('storage', 'volume', 'delete', 'b:p-dir', 'other');
+    for (const one of [
+      ['volume', 'delete', 'b:small', 'filler'],
+      ['delete', 'b:small'],
+    ])
+      await world.run('storage', ...one);
+  }, 120_000);
 
   const slow = (limit: string): Promise<string> => world.ok('storage', 'set', 'a:p-btrfs', 'rsync.bwlimit', limit);
 

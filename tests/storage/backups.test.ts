@@ -34,14 +34,19 @@ describe('backups and what ends them', { timeout: 400_000 }, () => {
       instance_only: true,
       compression_algorithm: 'none',
     });
-  });
-  afterAll(() => world?.[Symbol.asyncDispose]());
+  }, 240_000);
+  afterAll(() => world?.[Symbol.asyncDispose](), 120_000);
 
   const files = (): string[] => {
     const folder = join(world.daemon.stateDir, 'backups/instances/c1');
     return existsSync(folder) ? readdirSync(folder).filter((name) => !name.startsWith('soon')) : [];
   };
+  /** What an earlier try left. */
+  const remove = async (url: string): Promise<void> => {
+    if ((await world.daemon.request('GET', url)).status === 200) await world.daemon.run('DELETE', url);
+  };
   const begin = async (name: string): Promise<string> => {
+    await remove(`${BACKUPS}/${name}`);
     const body = { name, compression_algorithm: 'xz' };
     const answer = await world.daemon.request<Operation>('POST', BACKUPS, body);
     expect(answer.status).toBe(202);
@@ -63,6 +68,7 @@ describe('backups and what ends them', { timeout: 400_000 }, () => {
   });
 
   it('one that the daemon does not live to end leaves nothing, and the next works', async () => {
+    await remove('/1.0/instances/c1/snapshots/after');
     await begin('killed');
     await world.daemon.kill();
     await world.daemon.start();
@@ -76,6 +82,8 @@ describe('backups and what ends them', { timeout: 400_000 }, () => {
   });
 
   it('a name or an end that the daemon does not live to give is given, or not, to file and record alike', async () => {
+    await remove('/1.0/instances/c2');
+    await remove('/1.0/storage-pools/p/volumes/custom/k');
     await world.daemon.run('POST', '/1.0/storage-pools/p/volumes/custom', { name: 'k' });
     const K = '/1.0/storage-pools/p/volumes/custom/k/backups';
     const sides = [
@@ -98,11 +106,13 @@ describe('backups and what ends them', { timeout: 400_000 }, () => {
       await world.daemon.kill();
       await asked;
       await world.daemon.start();
-      for (const { url, folder } of sides) expect(readdirSync(folder).sort(), url).toEqual(await names(url));
+      for (const { url, folder } of sides)
+        expect(readdirSync(folder).sort(), `${url}, kill ${round}`).toEqual(await names(url));
     }
   });
 
   it('tells how far it is', async () => {
+    await remove(`${BACKUPS}/told`);
     const { body } = await world.daemon.request<Operation>('POST', BACKUPS, {
       name: 'told',
       compression_algorithm: 'none',
@@ -125,6 +135,7 @@ describe('backups and what ends them', { timeout: 400_000 }, () => {
       [BACKUPS, 'instances/c1'],
       [`${V}/backups`, 'custom/p/default_v'],
     ] as const) {
+      await remove(`${url}/torn`);
       await world.daemon.run('POST', url, { name: 'torn', instance_only: true, compression_algorithm: 'none' });
       const path = join(world.daemon.stateDir, 'backups', folder, 'torn');
       truncateSync(path, statSync(path).size - 4096);

@@ -12,7 +12,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { StoragePool, Warning } from '@keelson/api';
 import { command, startDaemon, type TestDaemon, until } from '@keelson/testkit';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 const volumes = (pool: string) => `/1.0/storage-pools/${pool}/volumes/custom`;
 
@@ -20,16 +20,17 @@ describe('a pool whose source is not what it was', () => {
   let daemon: TestDaemon;
   let outside: string;
 
-  beforeAll(async () => {
+  // A second try must not find what the first one left.
+  beforeEach(async () => {
     outside = mkdtempSync(join(tmpdir(), 'keelson-sources-'));
     daemon = await startDaemon();
     await daemon.run('POST', '/1.0/storage-pools', { name: 'well', driver: 'dir' });
     await daemon.run('POST', volumes('well'), { name: 'v' });
-  });
-  afterAll(async () => {
+  }, 120_000);
+  afterEach(async () => {
     await daemon?.[Symbol.asyncDispose]();
     rmSync(outside, { recursive: true, force: true });
-  });
+  }, 120_000);
 
   const at = (pool: string) => join(daemon.stateDir, 'storage-pools', pool);
   const file = (pool: string) => join(at(pool), 'custom/default_v/file');
@@ -91,7 +92,7 @@ describe('a pool whose source is not what it was', () => {
 
   it.each(['running', 'starting'])(
     'is unavailable, and back with its folder: %s',
-    { timeout: 60_000 },
+    { timeout: 180_000 },
     async (when) => {
       const [pool, source] = [`dir-${when}`, join(outside, when)];
       mkdirSync(source);
@@ -110,7 +111,7 @@ describe('a pool whose source is not what it was', () => {
 
   it.each(['running', 'starting'])(
     'is unavailable, and back with its loop file: %s',
-    { timeout: 60_000 },
+    { timeout: 180_000 },
     async (when) => {
       const pool = `loop-${when}`;
       await daemon.run('POST', '/1.0/storage-pools', { name: pool, driver: 'btrfs', config: { size: '128MiB' } });
@@ -127,7 +128,7 @@ describe('a pool whose source is not what it was', () => {
     },
   );
 
-  it('says so when its loop file was cut off, and can be deleted', { timeout: 60_000 }, async () => {
+  it('says so when its loop file was cut off, and can be deleted', { timeout: 180_000 }, async () => {
     await daemon.run('POST', '/1.0/storage-pools', { name: 'cut', driver: 'btrfs', config: { size: '128MiB' } });
     await prepare('cut');
     const image = join(daemon.stateDir, 'disks/cut.img');

@@ -57,6 +57,10 @@ export class TestDaemon implements AsyncDisposable {
   get pid(): number {
     return this.#process?.pid ?? 0;
   }
+  get isRunning(): boolean {
+    const child = this.#process;
+    return child !== undefined && child.exitCode === null && child.signalCode === null;
+  }
   /** What it printed so far. */
   get logs(): string {
     return readFileSync(this.logFile, 'utf8');
@@ -66,7 +70,7 @@ export class TestDaemon implements AsyncDisposable {
   async start(): Promise<void> {
     // A test that ran out of time goes on behind the back of the next one.
     if (this.#disposed) throw new Error('The daemon was disposed of');
-    if (this.#isRunning()) throw new Error('The daemon runs already');
+    if (this.isRunning) throw new Error('The daemon runs already');
     const log = openSync(this.logFile, 'a');
     const { args = [], env = {}, readyTimeoutMs = 60_000, bundle = false } = this.#options;
     const own = bundle ? [...bundledArgs] : [...keelsond.args, '--debug'];
@@ -146,11 +150,6 @@ export class TestDaemon implements AsyncDisposable {
     await this.stop();
     await removeLeftovers(this.stateDir);
     if (this.#options.stateDir === undefined) rmSync(this.stateDir, { recursive: true, force: true, maxRetries: 5 });
-  }
-
-  #isRunning(): boolean {
-    const child = this.#process;
-    return child !== undefined && child.exitCode === null && child.signalCode === null;
   }
 
   async #end(signal: NodeJS.Signals, timeoutMs: number): Promise<number | undefined> {
