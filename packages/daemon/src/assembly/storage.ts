@@ -117,6 +117,7 @@ export function storageVertical(base: Foundations, needs: StorageNeeds, stack: A
     routes: [...storagePoolRoutes(service), ...custom.routes],
     start: async () => {
       await live.startAll();
+      await imageVolumes.finish();
       await forInstances.removeTemporaries();
     },
     afterReady: async () => {

@@ -43,12 +43,12 @@ export class ImageVolumeService {
   ): Promise<T> {
     const record = this.#record(at.pool.spec.name, at.image);
     const key = volumeId(record);
-    if (this.#options.volumes.get(key) === undefined) {
+    if (!this.#isReady(key)) {
       await this.#lanes.run({ exclusive: [key], signal: options.signal }, () => this.#make(at, record, options));
     }
     return this.#lanes
       .run({ shared: [key], signal: options.signal }, async () => {
-        if (this.#options.volumes.get(key) === undefined) return undefined;
+        if (!this.#isReady(key)) return undefined;
         return { result: await clone(refOf(record)) };
       })
       .then((done) => (done === undefined ? this.with(at, options, clone) : done.result));
@@ -82,8 +82,7 @@ export class ImageVolumeService {
       if (record === undefined) return;
       const pool = await live.use(poolName);
       if (await this.#isNeeded(pool, fingerprint)) return;
-      await pool.volumes.delete(refOf(record));
-      await volumes.delete(key);
+      await this.#remove(pool, record);
     });
   }
 
@@ -95,9 +94,15 @@ export class ImageVolumeService {
       if (record === undefined) throw errors.notFound('Storage pool volume not found');
       const pool = await this.#options.live.use(poolName);
       if (await this.#isNeeded(pool, fingerprint)) throw errors.badRequest('The storage volume is still in use');
-      await pool.volumes.delete(refOf(record));
-      await this.#options.volumes.delete(key);
+      await this.#remove(pool, record);
     });
+  }
+
+  /** Removes what was not made or removed to its end. A pool that is away is left alone: it is done when the volume is needed. */
+  async finish(): Promise<void> {
+    const { live, volumes } = this.#options;
+    for (const { value } of volumes.list())
+      if (value.unfinished === true && live.failure(value.pool) === undefined) await this.#finish(value);
   }
 
   /** Removes what was left when an image went while its pool was away. */
@@ -107,20 +112,59 @@ export class ImageVolumeService {
     }
   }
 
+  async #finish(record: StorageVolumeRecord): Promise<void> {
+    const { live, volumes, log } = this.#options;
+    const key = volumeId(record);
+    try {
+      await this.#lanes.run({ exclusive: [key] }, async () => {
+        const known = volumes.get(key)?.value;
+        if (known?.unfinished === true) await this.#remove(await live.use(record.pool), known);
+      });
+    } catch (error) {
+      log.warn('An image volume stays until its pool is back', {
+        pool: record.pool,
+        fingerprint: record.name,
+        error,
+      });
+    }
+  }
+
+  /** The record says first that the volume may not be whole any more, and goes last. */
+  async #remove(pool: StoragePool, record: StorageVolumeRecord): Promise<void> {
+    const { volumes } = this.#options;
+    const key = volumeId(record);
+    if (record.unfinished !== true) await volumes.update(key, (current) => ({ ...current, unfinished: true }));
+    await pool.volumes.delete(refOf(record));
+    await volumes.delete(key);
+  }
+
+  /** Made to its end, and not about to go. */
+  #isReady(key: string): boolean {
+    const record = this.#options.volumes.get(key)?.value;
+    return record !== undefined && record.unfinished !== true;
+  }
+
   async #make(
     at: { pool: StoragePool; image: ImageRecord },
     record: StorageVolumeRecord,
     options: ProgressOptions,
   ): Promise<void> {
     const { volumes, unpack } = this.#options;
-    if (volumes.get(volumeId(record)) !== undefined) return;
-    const ref = refOf(record);
-    // A volume without a record is one that was finished just before the daemon was killed.
-    if (!(await at.pool.volumes.exists(ref))) {
-      const config = volumeDefaults(this.#options.live.record(record.pool), record.contentType);
-      await at.pool.volumes.createFilled(ref, (folder) => unpack(at.image, folder, options), { config });
+    const [key, ref] = [volumeId(record), refOf(record)];
+    if (this.#isReady(key)) return;
+    const cutOff = volumes.get(key)?.value;
+    if (cutOff !== undefined) await this.#remove(at.pool, cutOff);
+    await volumes.create(key, { ...record, unfinished: true });
+    try {
+      if (!(await at.pool.volumes.exists(ref))) {
+        const config = volumeDefaults(this.#options.live.record(record.pool), record.contentType);
+        await at.pool.volumes.createFilled(ref, (folder) => unpack(at.image, folder, options), { config });
+      }
+    } catch (error) {
+      await volumes.delete(key);
+      throw error;
     }
-    await volumes.create(volumeId(record), record);
+    await volumes.update(key, ({ unfinished: _, ...made }) => made);
   }
 
   async #isNeeded(pool: StoragePool, fingerprint: string): Promise<boolean> {

@@ -20,6 +20,8 @@ export interface StorageVolumeRecord {
   readonly description: string;
   readonly config: Readonly<Record<string, string>>;
   readonly createdAt: string;
+  /** Of an image volume that is being made or removed: whether it is there, and whole, is not known after a crash. */
+  readonly unfinished?: boolean;
 }
 
 /** Stored under `/storage-volume-snapshots/<pool>/<project>/<type>/<volume>/<name>`. */
