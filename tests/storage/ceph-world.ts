@@ -8,22 +8,30 @@ import {
   type TestDaemon,
 } from '@keelson/testkit';
 
+export interface CephWorldOptions extends CephClusterOptions {
+  /** One that is there, and stays. */
+  readonly cluster?: CephCluster;
+}
+
 /** A Ceph cluster, a daemon that uses it, and the unmodified `lxc` against that. */
 export class CephWorld implements AsyncDisposable {
   readonly cluster: CephCluster;
   readonly daemon: TestDaemon;
+  readonly #ownsCluster: boolean;
 
-  private constructor(cluster: CephCluster, daemon: TestDaemon) {
+  private constructor(cluster: CephCluster, daemon: TestDaemon, ownsCluster: boolean) {
     this.cluster = cluster;
     this.daemon = daemon;
+    this.#ownsCluster = ownsCluster;
   }
 
-  static async open(options: CephClusterOptions = {}): Promise<CephWorld> {
-    const cluster = await startCeph(options);
+  static async open({ cluster: given, ...options }: CephWorldOptions = {}): Promise<CephWorld> {
+    const cluster = given ?? (await startCeph(options));
     try {
-      return new CephWorld(cluster, await startDaemon({ env: { KEELSON_CEPH_DIR: cluster.folder } }));
+      const daemon = await startDaemon({ env: { KEELSON_CEPH_DIR: cluster.folder } });
+      return new CephWorld(cluster, daemon, given === undefined);
     } catch (error) {
-      await cluster[Symbol.asyncDispose]();
+      if (given === undefined) await cluster[Symbol.asyncDispose]();
       throw error;
     }
   }
@@ -42,7 +50,10 @@ export class CephWorld implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.cluster.thaw();
-    await this.daemon[Symbol.asyncDispose]();
-    await this.cluster[Symbol.asyncDispose]();
+    try {
+      await this.daemon[Symbol.asyncDispose]();
+    } finally {
+      if (this.#ownsCluster) await this.cluster[Symbol.asyncDispose]();
+    }
   }
 }

@@ -8,9 +8,12 @@ export interface RbdPlace extends CephAccess {
 }
 
 export interface RbdImage {
+  /** Stays when the image is renamed. */
+  readonly id: string;
+  readonly name: string;
   readonly size: number;
-  /** What it is a clone of. */
-  readonly parent: { readonly image: string; readonly snapshot: string } | undefined;
+  /** What it is a clone of; `id`: of that image. */
+  readonly parent: { readonly id: string; readonly image: string; readonly snapshot: string } | undefined;
 }
 
 export interface RbdSnapshot {
@@ -72,11 +75,20 @@ export async function listImages(place: RbdPlace): Promise<string[]> {
 }
 
 /** Undefined when there is none. */
-export async function findImage(place: RbdPlace, image: string): Promise<RbdImage | undefined> {
-  const found = await ifThere(rbd(place, ['info', '--format', 'json', '--image', image]));
+export function findImage(place: RbdPlace, image: string): Promise<RbdImage | undefined> {
+  return imageAt(place, ['--image', image]);
+}
+
+/** Undefined when there is none any more. */
+export function findImageById(place: RbdPlace, id: string): Promise<RbdImage | undefined> {
+  return imageAt(place, ['--image-id', id]);
+}
+
+async function imageAt(place: RbdPlace, where: readonly string[]): Promise<RbdImage | undefined> {
+  const found = await ifThere(rbd(place, ['info', '--format', 'json', ...where]));
   if (found === undefined) return undefined;
-  const { size, parent }: RbdImage = parse(found);
-  return { size, parent };
+  const { id, name, size, parent }: RbdImage = parse(found);
+  return { id, name, size, parent };
 }
 
 /** Oldest first; undefined when the image is not there. */

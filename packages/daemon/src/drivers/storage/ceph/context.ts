@@ -4,15 +4,17 @@ import type { RbdPlace } from '../../../host/tools/rbd.ts';
 import type { RbdMapper } from '../../../host/tools/rbd-map.ts';
 import type { Config } from './config.ts';
 import type { RbdImages } from './images.ts';
+import type { RbdLives } from './lives.ts';
 
 /** What the parts of one `ceph` pool share. */
 export interface CephContext {
   /** Folder of the pool's mount points. */
   readonly path: string;
-  /** Mount points of what is being made, and the journals of restores. */
+  /** Mount points of what is being made, and notes of what a crash must not cut off. */
   readonly staging: string;
   readonly place: RbdPlace;
   readonly images: RbdImages;
+  readonly lives: RbdLives;
   /** @throws unavailable when this host cannot map images. */
   readonly mapper: () => Promise<RbdMapper>;
   /** The pool's, as it is now. */

@@ -2,6 +2,7 @@ import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { writeFileAtomic } from '../../../host/files.ts';
 import type { CephContext } from './context.ts';
+import { isNote } from './names.ts';
 
 /** A snapshot that something made for itself. */
 export interface Frozen {
@@ -21,14 +22,16 @@ export class FrozenStates {
 
   /** A snapshot of the present state under that name. Disposing removes it, unless a clone stands on it. */
   async take(image: string, snapshot: string): Promise<AsyncDisposable> {
-    const { images, staging, newId } = this.#pool;
+    const { images, lives, staging, newId } = this.#pool;
     const note = join(staging, `${PREFIX}${newId()}`);
     const entry: Frozen = { image, snapshot };
     await writeFileAtomic(note, JSON.stringify(entry));
+    lives.hold(snapshot);
     try {
       await images.snapshot(image, snapshot);
     } catch (error) {
-      await rm(note, { force: true });
+      // A cluster that did not answer may make it yet.
+      lives.later(() => this.thaw(entry, note), 'A snapshot that was given up cannot be removed', image);
       throw error;
     }
     return { [Symbol.asyncDispose]: () => this.thaw(entry, note) };
@@ -40,12 +43,7 @@ export class FrozenStates {
   }
 
   async thaw({ image, snapshot }: Frozen, note: string): Promise<void> {
-    await this.#pool.images.thaw(image, snapshot);
+    await this.#pool.lives.thaw(image, snapshot);
     await rm(note, { force: true });
   }
-}
-
-/** A file that was written to its end. */
-export function isNote(name: string, prefix: string): boolean {
-  return name.startsWith(prefix) && !name.endsWith('.new');
 }

@@ -1,11 +1,9 @@
-import { errors, isKeelsonError } from '../../../core/errors.ts';
-import type { Log } from '../../../core/log.ts';
-import { retry } from '../../../core/retry.ts';
+import { errors } from '../../../core/errors.ts';
 import {
   childrenOf,
   findImage,
+  findImageById,
   isBusy,
-  isMissing,
   isTaken,
   listImages,
   listSnapshots,
@@ -15,21 +13,13 @@ import {
   type RbdSnapshot,
 } from '../../../host/tools/rbd.ts';
 import { exportDiff, importDiff, type RbdState } from '../../../host/tools/rbd-diff.ts';
-import { isZombie, SCRATCH, zombieImage, zombieSnapshot } from './names.ts';
 
-/**
- * The RBD images of one pool. Clones stand on protected snapshots: what is deleted while something stands on it becomes
- * a zombie, which goes with the last clone.
- */
+/** The RBD images of one pool: one command each. How they come and go is `RbdLives`'. */
 export class RbdImages {
   readonly #place: RbdPlace;
-  readonly #newId: () => string;
-  readonly #log: Log;
 
-  constructor(place: RbdPlace, newId: () => string, log: Log) {
+  constructor(place: RbdPlace) {
     this.#place = place;
-    this.#newId = newId;
-    this.#log = log;
   }
 
   list(): Promise<string[]> {
@@ -38,6 +28,11 @@ export class RbdImages {
 
   find(image: string): Promise<RbdImage | undefined> {
     return findImage(this.#place, image);
+  }
+
+  /** By what stays when it is renamed. */
+  findById(id: string): Promise<RbdImage | undefined> {
+    return findImageById(this.#place, id);
   }
 
   /** Oldest first; none of an image that is not there. */
@@ -50,8 +45,17 @@ export class RbdImages {
     await this.#run(['create', '--size', `${size}B`, ...options, '--image', image]);
   }
 
+  /** Also to the name of an image whose removal was cut off, which is a name and nothing else. @throws conflict. */
   async rename(image: string, newName: string): Promise<void> {
-    await this.#run(['rename', image, newName]);
+    const rename = (): Promise<void> => this.#run(['rename', image, newName]);
+    try {
+      await rename();
+    } catch (error) {
+      if (!isTaken(error)) throw error;
+      if ((await this.find(newName)) !== undefined) throw errors.conflict(`Image "${newName}" already exists`, error);
+      await this.erase(newName);
+      await rename();
+    }
   }
 
   async resize(image: string, size: number): Promise<void> {
@@ -118,60 +122,41 @@ export class RbdImages {
     await this.#run(['snap', 'rollback', '--no-progress', '--image', image, '--snap', snapshot], true);
   }
 
-  /** With its snapshots; absent = no effect. What clones stand on stays as a zombie. @throws conflict while it is in use. */
-  async remove(image: string): Promise<void> {
-    const found = await this.find(image);
-    if (found === undefined) return;
-    if (!(await this.#dropSnapshots(image))) {
-      if (!isZombie(image)) await this.#bury(image);
-      return;
-    }
+  /** An image without snapshots, and what a removal left that was cut off. Absent = no effect. @throws conflict while it is in use. */
+  async erase(image: string): Promise<void> {
     try {
-      await this.#run(['rm', '--no-progress', '--image', image], true);
+      await this.#run(['rm', '--no-progress', '--image', image], true, [0, ENOENT]);
     } catch (error) {
       if (isBusy(error)) throw errors.conflict(`RBD image "${image}" is in use, perhaps by another host`, error);
       throw error;
     }
-    if (found.parent !== undefined) await this.#release(found.parent);
   }
 
-  /**
-   * Removes what was half made; at the latest when the cluster has forgotten a command that was ended, which it believes
-   * for half a minute to use the image still.
-   */
-  async discard(image: string): Promise<void> {
-    try {
-      await this.remove(image);
-    } catch (error) {
-      if (!isKeelsonError(error, 'conflict')) throw error;
-      void retry(() => this.remove(image), FORGOTTEN).catch((reason: unknown) =>
-        this.#log.warn('A half-made RBD image is still in use', { image, reason: String(reason) }),
-      );
+  /** Absent = no effect. False when clones stand on it. */
+  async eraseSnapshot(image: string, snapshot: string): Promise<boolean> {
+    const known = (await this.snapshots(image)).find(({ name }) => name === snapshot);
+    return known === undefined || (await this.#eraseSnapshot(image, known));
+  }
+
+  /** All that no clones stand on. False when some stay. */
+  async eraseSnapshots(image: string): Promise<boolean> {
+    const found = await this.snapshots(image);
+    let erased = true;
+    for (const one of found.filter((snapshot) => snapshot.protected))
+      erased = (await this.#eraseSnapshot(image, one)) && erased;
+    const rest = found.filter((snapshot) => !snapshot.protected);
+    if (erased && rest.length > 1) await this.#run(['snap', 'purge', '--no-progress', '--image', image], true);
+    else for (const one of rest) await this.#eraseSnapshot(image, one);
+    return erased;
+  }
+
+  async #eraseSnapshot(image: string, { name, protected: held }: RbdSnapshot): Promise<boolean> {
+    if (held) {
+      if ((await childrenOf(this.#place, image, name)).length > 0) return false;
+      await this.#run(['snap', 'unprotect', '--image', image, '--snap', name], false, [0, EINVAL]);
     }
-  }
-
-  /** Absent = no effect. One that clones stand on becomes a zombie. */
-  async removeSnapshot(image: string, snapshot: string): Promise<void> {
-    if (await this.#dropSnapshot(image, snapshot)) return;
-    await this.renameSnapshot(image, snapshot, zombieSnapshot(this.#newId()));
-  }
-
-  /** Calls `make` with a scratch name, then gives what it made the name `target`; removes it when that fails. */
-  async publish(target: string, make: (scratch: string) => Promise<void>): Promise<void> {
-    const scratch = `${SCRATCH}${this.#newId()}`;
-    try {
-      await make(scratch);
-      await this.rename(scratch, target);
-    } catch (error) {
-      await this.discard(scratch);
-      if (isTaken(error)) throw errors.conflict(`Image "${target}" already exists`, error);
-      throw error;
-    }
-  }
-
-  /** Removes a frozen state that no clone stands on. */
-  async thaw(image: string, frozen: string): Promise<void> {
-    await this.#dropSnapshot(image, frozen);
+    await this.#run(['snap', 'rm', '--no-progress', '--image', image, '--snap', name], true, [0, ENOENT]);
+    return true;
   }
 
   /** Both by their whole names: `--pool` would say where the first one is, not the second. */
@@ -180,54 +165,10 @@ export class RbdImages {
     return [`${pool}/${from.image}@${from.snapshot}`, `${pool}/${image}`];
   }
 
-  /** False when clones stand on one of them. */
-  async #dropSnapshots(image: string): Promise<boolean> {
-    const found = await this.snapshots(image);
-    let dropped = true;
-    for (const { name } of found.filter((snapshot) => snapshot.protected))
-      dropped = (await this.#dropSnapshot(image, name)) && dropped;
-    if (dropped) await this.#run(['snap', 'purge', '--no-progress', '--image', image], true);
-    else for (const { name } of found.filter((one) => !one.protected)) await this.#dropSnapshot(image, name);
-    return dropped;
-  }
-
-  /** False when clones stand on it. */
-  async #dropSnapshot(image: string, snapshot: string): Promise<boolean> {
-    const known = (await this.snapshots(image)).find(({ name }) => name === snapshot);
-    if (known === undefined) return true;
-    if (known.protected) {
-      if ((await childrenOf(this.#place, image, snapshot)).length > 0) return false;
-      await this.#run(['snap', 'unprotect', '--image', image, '--snap', snapshot]);
-    }
-    await this.#run(['snap', 'rm', '--no-progress', '--image', image, '--snap', snapshot], true);
-    return true;
-  }
-
-  /** A clone went: what only it stood on goes too. */
-  async #release(parent: { readonly image: string; readonly snapshot: string }): Promise<void> {
-    const { image, snapshot } = parent;
-    try {
-      if (isZombie(image)) await this.remove(image);
-      else if (isZombie(snapshot)) await this.#dropSnapshot(image, snapshot);
-    } catch (error) {
-      if (!isMissing(error)) throw error; // another clone went at the same time, and took it along
-    }
-  }
-
-  async #bury(image: string): Promise<void> {
-    try {
-      await this.rename(image, zombieImage(image));
-    } catch (error) {
-      if (!isTaken(error)) throw error;
-      await this.rename(image, zombieImage(`${image}_${this.#newId()}`));
-    }
-  }
-
   async #run(args: readonly string[], long = false, ok: readonly number[] = [0]): Promise<void> {
     await rbd(this.#place, args, { long, ok });
   }
 }
 
-const EBUSY = 16;
-/** Half a minute, and then some. */
-const FORGOTTEN = { attempts: 8, delay: 5000, maxDelay: 15_000 };
+/** No such thing; in use, or protected already; not protected. */
+const [ENOENT, EBUSY, EINVAL] = [2, 16, 22];

@@ -5,15 +5,16 @@ import { writeFileAtomic } from '../../../host/files.ts';
 import { volumeKey, volumePath } from '../common/volume-names.ts';
 import type { VolumeRef } from '../contract.ts';
 import type { CephContext } from './context.ts';
-import { isNote } from './frozen.ts';
 import type { CephMaker } from './maker.ts';
 import type { CephMounter } from './mounter.ts';
-import { snapshotName } from './names.ts';
+import { isNote, snapshotName } from './names.ts';
 
 /** The volume becomes what its snapshot holds. */
-interface Restore {
+export interface Restore {
   readonly volume: VolumeRef;
   readonly snapshot: string;
+  /** Bytes of the volume before. */
+  readonly size: number;
 }
 
 /** The volume gets the later states of a clone of its snapshot `base`: snapshots, and what it holds itself. */
@@ -34,6 +35,8 @@ const REFRESH = 'refresh-';
 interface Torn {
   readonly file: string;
   readonly finish: () => Promise<void>;
+  /** Name of the clone that goes with it. */
+  readonly staged?: string;
 }
 
 /** Changes that Ceph makes block by block: each is finished, also after a crash, before its volume is used again. */
@@ -57,7 +60,7 @@ export class CephJournal {
 
   async refresh(entry: Refresh): Promise<void> {
     const file = await this.#write(REFRESH, entry);
-    this.#torn.set(volumeKey(entry.volume), { file, finish: () => this.#refresh(entry) });
+    this.#torn.set(volumeKey(entry.volume), { file, finish: () => this.#refresh(entry), staged: entry.staged });
     await this.mend(entry.volume);
   }
 
@@ -66,15 +69,15 @@ export class CephJournal {
     const torn = this.#torn.get(volumeKey(volume));
     if (torn === undefined) return;
     await torn.finish();
-    await this.forget(volume);
+    await this.#forget(volume, torn);
   }
 
   /** The volume is no more. */
   async forget(volume: VolumeRef): Promise<void> {
     const torn = this.#torn.get(volumeKey(volume));
     if (torn === undefined) return;
-    await rm(torn.file, { force: true });
-    this.#torn.delete(volumeKey(volume));
+    if (torn.staged !== undefined) await this.#pool.lives.discard(torn.staged);
+    await this.#forget(volume, torn);
   }
 
   /** Takes up the entry of a daemon that was killed; undefined for other files. */
@@ -83,21 +86,19 @@ export class CephJournal {
     const [restore, refresh] = [isNote(name, RESTORE), isNote(name, REFRESH)];
     if (!restore && !refresh) return undefined;
     const entry = JSON.parse(await readFile(file, 'utf8'));
-    const finish = restore ? () => this.#restore(entry) : () => this.#refresh(entry);
     const { volume }: { volume: VolumeRef } = entry;
-    this.#torn.set(volumeKey(volume), { file, finish });
+    if (restore) this.#torn.set(volumeKey(volume), { file, finish: () => this.#restore(entry) });
+    else this.#torn.set(volumeKey(volume), { file, finish: () => this.#refresh(entry), staged: entry.staged });
     return volume;
   }
 
   /** It takes the size along, which stays what it was when it was larger. */
-  async #restore({ volume, snapshot }: Restore): Promise<void> {
+  async #restore({ volume, snapshot, size }: Restore): Promise<void> {
     const { images } = this.#pool;
     const image = this.#mounter.image(volume);
-    const before = await images.find(image);
-    const there = (await images.snapshots(image)).some(({ name }) => name === snapshotName(snapshot));
-    if (before === undefined || !there) return;
+    if (!(await images.snapshots(image)).some(({ name }) => name === snapshotName(snapshot))) return;
     await images.rollback(image, snapshotName(snapshot));
-    await this.#regrow(volume, before.size);
+    await this.#regrow(volume, size);
   }
 
   /** Goes on after the last state that arrived whole. */
@@ -116,7 +117,7 @@ export class CephJournal {
     }
     await this.#regrow(volume, size);
     await this.#mounter.unmap(staged);
-    await images.remove(staged);
+    await this.#pool.lives.remove(staged);
   }
 
   async #regrow(volume: VolumeRef, size: number): Promise<void> {
@@ -124,6 +125,11 @@ export class CephJournal {
     const after = await this.#pool.images.find(image);
     if (after === undefined || after.size >= size) return;
     await this.#maker.resize(image, volume, volumePath(this.#pool.path, volume), size);
+  }
+
+  async #forget(volume: VolumeRef, { file }: Torn): Promise<void> {
+    await rm(file, { force: true });
+    this.#torn.delete(volumeKey(volume));
   }
 
   async #write(prefix: string, entry: Restore | Refresh): Promise<string> {

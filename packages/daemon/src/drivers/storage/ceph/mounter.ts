@@ -92,7 +92,7 @@ export class CephMounter {
     await unmountAll(path);
     const [, view] = this.#viewed(snapshot);
     await this.unmap(view);
-    await this.#pool.images.remove(view);
+    await this.#pool.lives.remove(view);
     await removePoint(path);
   }
 

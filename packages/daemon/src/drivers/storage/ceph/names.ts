@@ -61,6 +61,11 @@ export function viewName(snapshot: SnapshotRef, fileSystem: BlockFileSystem): st
   return `${VIEW}${imageName(snapshot, fileSystem)}_${snapshot.snapshot}`;
 }
 
+/** Whether a file of the staging folder is a note of that kind, written to its end. */
+export function isNote(name: string, prefix: string): boolean {
+  return name.startsWith(prefix) && !name.endsWith('.new');
+}
+
 /** Image that tells others that the OSD pool is taken. */
 export function placeholder(pool: string): string {
   return `lxd_${pool}`;

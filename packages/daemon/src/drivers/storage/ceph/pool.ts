@@ -25,6 +25,7 @@ import { recoveryOf, removeNotes } from './adopt.ts';
 import { DEFAULT_PLACEMENT_GROUPS, imageArguments, placeOf, reusesPool } from './config.ts';
 import type { CephContext } from './context.ts';
 import { RbdImages } from './images.ts';
+import { RbdLives } from './lives.ts';
 import { placeholder } from './names.ts';
 import { CephTransfer } from './transfer.ts';
 import { CephVolumes, isOwnImage, rootsOf, snapshotsOf } from './volumes.ts';
@@ -57,27 +58,28 @@ export class CephPool implements StoragePool {
   readonly transfer: NativeTransfer;
   readonly #place: RbdPlace;
   readonly #volumes: CephVolumes;
-  readonly #newId: () => string;
-  readonly #log: Log;
+  readonly #context: CephContext;
   #mapper: Promise<RbdMapper> | undefined;
 
   constructor(spec: PoolSpec, { newId, log, cephFolder }: CephHost) {
     this.spec = spec;
-    this.#newId = newId;
-    this.#log = log;
     const { path } = spec;
+    const staging = join(path, 'staging');
     this.#place = placeOf(spec, cephFolder);
+    const images = new RbdImages(this.#place);
     const context: CephContext = {
       path,
-      staging: join(path, 'staging'),
+      staging,
       place: this.#place,
-      images: new RbdImages(this.#place, newId, log),
+      images,
+      lives: new RbdLives({ images, staging, newId, log }),
       mapper: () => (this.#mapper ??= this.#findMapper()),
       config: () => this.spec.config,
       queue: new KeyedQueue(),
       newId,
       log,
     };
+    this.#context = context;
     this.#volumes = new CephVolumes(context);
     this.volumes = this.#volumes;
     this.roots = rootsOf(this.#volumes);
@@ -199,10 +201,11 @@ export class CephPool implements StoragePool {
   }
 
   async #removeImages(): Promise<void> {
-    const images = new RbdImages(this.#place, this.#newId, this.#log);
+    const { images, lives, staging } = this.#context;
+    await mkdir(staging, { recursive: true, mode: 0o700 });
     // Zombies go with their clones, or in a later round.
     for (let round = 0; round < 3; round++) {
-      for (const image of (await images.list()).filter(isOwnImage)) await images.remove(image);
+      for (const image of (await images.list()).filter(isOwnImage)) await lives.remove(image);
     }
   }
 

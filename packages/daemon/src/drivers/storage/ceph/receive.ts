@@ -72,7 +72,7 @@ export class CephReceive implements NativeReceive {
     if (this.#state === 'committed' || !this.#made) return;
     this.#made = false;
     await this.#volumes.mounter.unmap(this.#scratch);
-    await this.#pool.images.discard(this.#scratch);
+    await this.#pool.lives.discard(this.#scratch);
   }
 
   async #accept(part: string | undefined, content: Readable, options: ProgressOptions): Promise<void> {
@@ -181,6 +181,7 @@ export class CephReceive implements NativeReceive {
     const taken = there.find(({ name }) => this.#parts.includes(name));
     if (taken !== undefined) throw errors.conflict(`Snapshot "${taken.name}" already exists`);
     if (found === undefined || this.#base === undefined) throw errors.notFound('Storage volume not found');
+    if (!there.some(({ name }) => name === this.#base)) throw misses(target, this.#base);
     await mounter.unmount(target);
     this.#made = false; // from here on the journal's, also when it is cut off
     const states = { staged: this.#scratch, base: this.#base, parts: this.#parts };

@@ -4,7 +4,7 @@ import { errors } from '../../../core/errors.ts';
 import { isMountPoint, unmountTree } from '../../../host/mounts.ts';
 import { syncMounted } from '../../../host/tools/block-fs.ts';
 import { usedBytes } from '../../../host/tools/rbd.ts';
-import { endCommandsOn } from '../../../host/tools/rbd-orphans.ts';
+import { settleCommands } from '../../../host/tools/rbd-orphans.ts';
 import { removePoint, removePoints } from '../common/mount-points.ts';
 import { sizedClone } from '../common/sized-clone.ts';
 import { isSnapshot, snapshotsPath, volumeKey, volumePath } from '../common/volume-names.ts';
@@ -21,7 +21,7 @@ import type {
 } from '../contract.ts';
 import { clonesCopies, type Config, imageArguments, measuresUse, sizeIn } from './config.ts';
 import type { CephContext } from './context.ts';
-import { type Frozen, FrozenStates } from './frozen.ts';
+import { FrozenStates } from './frozen.ts';
 import { CephJournal } from './journal.ts';
 import { CephMaker } from './maker.ts';
 import { CephMounter } from './mounter.ts';
@@ -107,25 +107,27 @@ export class CephVolumes implements Volumes {
   rename(volume: VolumeRef, newName: string): Promise<void> {
     const target = { ...volume, name: newName };
     return this.#exclusive([volume, target], async () => {
-      const { images } = this.#pool;
-      const [from, to] = [this.mounter.image(volume), this.mounter.image(target)];
+      const { images, lives } = this.#pool;
+      const to = this.mounter.image(target);
       const there = (await images.find(to)) !== undefined;
-      if ((await images.find(from)) === undefined && there) return;
+      const found = await images.find(this.mounter.image(volume));
+      if (found === undefined && there) return this.mounter.forget(volume);
       if (there) throw exists(newName);
+      if (found === undefined) throw errors.notFound('Storage volume not found');
       await this.mounter.unmount(volume);
-      await images.rename(from, to);
+      await lives.rename(found, to);
       await this.mounter.forget(volume);
     });
   }
 
   delete(volume: VolumeRef): Promise<void> {
-    const { images, path, queue } = this.#pool;
+    const { lives, path, queue } = this.#pool;
     return queue.run({ exclusive: [volumeKey(volume)] }, async () => {
-      await this.journal.forget(volume);
       const image = this.mounter.image(volume);
       await this.mounter.unmount(volume);
       for (const snapshot of await this.listSnapshots(volume)) await this.mounter.unmountView({ ...volume, snapshot });
-      await images.remove(image);
+      await lives.remove(image);
+      await this.journal.forget(volume);
       await this.mounter.forget(volume);
       if (volume.type !== 'image') await removePoint(snapshotsPath(path, volume));
     });
@@ -194,20 +196,21 @@ export class CephVolumes implements Volumes {
 
   deleteSnapshot(volume: VolumeRef, snapshot: string): Promise<void> {
     return this.#exclusive([volume], async () => {
-      const { images } = this.#pool;
       await this.mounter.unmountView({ ...volume, snapshot });
-      await images.removeSnapshot(this.mounter.image(volume), snapshotName(snapshot));
+      await this.#pool.lives.removeSnapshot(this.mounter.image(volume), snapshotName(snapshot));
     });
   }
 
   /** Ceph writes the blocks back one by one: a restore that is cut off is finished before the volume is used again. */
   restore(volume: VolumeRef, snapshot: string): Promise<void> {
     return this.#exclusive([volume], async () => {
+      const { images } = this.#pool;
       const image = this.mounter.image(volume);
-      if (!(await this.#pool.images.snapshots(image)).some(({ name }) => name === snapshotName(snapshot)))
-        throw errors.notFound('Storage volume snapshot not found');
+      const there = (await images.snapshots(image)).some(({ name }) => name === snapshotName(snapshot));
+      const found = there ? await images.find(image) : undefined;
+      if (found === undefined) throw errors.notFound('Storage volume snapshot not found');
       await this.mounter.unmount(volume);
-      await this.journal.restore({ volume, snapshot });
+      await this.journal.restore({ volume, snapshot, size: found.size });
     });
   }
 
@@ -221,19 +224,41 @@ export class CephVolumes implements Volumes {
 
   /** Removes what was half made, finishes restores that were cut off. Other volumes stay mounted: guests may use them. */
   async recover(): Promise<void> {
-    const { images, place, staging, path } = this.#pool;
-    const leftover: [Frozen, string][] = [];
+    const { images, lives, place } = this.#pool;
+    await settleCommands(place);
+    const afterwards = await this.#readNotes();
+    await this.#unmountViews();
+    for (const image of await images.list()) {
+      if (isImageVolume(image)) await this.mounter.unmap(image);
+      if (!image.startsWith(SCRATCH) && !image.startsWith(VIEW)) continue;
+      await this.mounter.unmap(image);
+      await lives.discard(image);
+    }
+    for (const finish of afterwards) await finish();
+  }
+
+  /** Finishes what notes tell. Returns what is to be done once the half-made clones are gone. */
+  async #readNotes(): Promise<(() => Promise<void>)[]> {
+    const { lives, staging } = this.#pool;
+    const afterwards: (() => Promise<void>)[] = [];
     for (const name of await readdir(staging)) {
       const file = join(staging, name);
       const torn = await this.journal.load(name);
       const frozen = await this.frozen.read(name);
+      const debt = await lives.read(name);
       if (torn !== undefined) await this.#exclusive([torn], () => Promise.resolve());
-      else if (frozen !== undefined) leftover.push([frozen, file]);
+      else if (frozen !== undefined) afterwards.unshift(() => this.frozen.thaw(frozen, file));
+      else if (debt !== undefined) afterwards.push(() => lives.resume(debt));
       else {
         await unmountTree(file);
         await rm(file, { recursive: true, force: true });
       }
     }
+    return afterwards;
+  }
+
+  async #unmountViews(): Promise<void> {
+    const { path } = this.#pool;
     for (const folder of await readdir(path)) {
       if (!folder.endsWith('-snapshots')) continue;
       for (const volume of await readdir(join(path, folder))) await unmountTree(join(path, folder, volume));
@@ -241,21 +266,12 @@ export class CephVolumes implements Volumes {
     }
     for (const name of await readdir(join(path, 'images'))) await unmountTree(join(path, 'images', name));
     await removePoints(join(path, 'images'));
-    for (const image of await images.list()) {
-      if (isImageVolume(image)) await this.mounter.unmap(image);
-      if (!image.startsWith(SCRATCH) && !image.startsWith(VIEW)) continue;
-      await endCommandsOn(place, image);
-      await this.mounter.unmap(image);
-      await images.discard(image);
-    }
-    // Once the half-made clones are gone.
-    for (const [frozen, file] of leftover) await this.frozen.thaw(frozen, file);
   }
 
   #make(volume: VolumeRef, config: Config, fill?: (path: string) => Promise<void>): Promise<void> {
     return this.#exclusive([volume], async () => {
       await this.#assertFree(volume);
-      await this.#pool.images.publish(this.mounter.image(volume), (scratch) =>
+      await this.#pool.lives.publish(this.mounter.image(volume), (scratch) =>
         isBlock(volume)
           ? this.maker.disk(scratch, volume, config, fill)
           : this.maker.fileSystem(scratch, volume, config, fill),
@@ -270,16 +286,16 @@ export class CephVolumes implements Volumes {
     source: VolumeRef,
     { snapshots = [], signal }: CopyOptions,
   ): Promise<void> {
-    const { images } = this.#pool;
+    const { images, lives } = this.#pool;
     const wanted = new Set(snapshots.map(snapshotName));
     const cloned = snapshots.length === 0 && (source.type === 'image' || clonesCopies(this.#pool.config()));
-    await images.publish(to, async (scratch) => {
+    await lives.publish(to, async (scratch) => {
       if (cloned) return this.maker.clone(from, scratch, isBlock(source));
       const deep = snapshots.length > 0;
       const how = { deep, arguments: imageArguments(this.#pool.config()), signal };
       await images.copy(from, scratch, how);
       for (const { name } of await images.snapshots(scratch))
-        if (!wanted.has(name)) await images.removeSnapshot(scratch, name);
+        if (!wanted.has(name)) await lives.removeSnapshot(scratch, name);
       if (!isBlock(source)) await this.maker.renew(scratch);
     });
   }
