@@ -11,7 +11,7 @@ export interface RunStreamOptions {
   /** Exit codes that are not failures; default [0]. */
   readonly ok?: readonly number[];
   readonly stdin?: Readable;
-  /** Told some times a second how many bytes the process has read; nothing where the kernel does not count them. */
+  /** Told 0 at its start, then soon and some times a second how many bytes the process has read, where the kernel counts them. */
   readonly onRead?: (bytes: number) => void;
   /**
    * Receives the output; an error it throws kills the command and is the one thrown. An open file the process writes to

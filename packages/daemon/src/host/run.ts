@@ -13,7 +13,7 @@ export interface RunOptions {
   readonly cwd?: string;
   /** Exit codes that are not failures; default [0]. */
   readonly ok?: readonly number[];
-  /** Told some times a second how many bytes the process has read; nothing where the kernel does not count them. */
+  /** Told 0 at its start, then soon and some times a second how many bytes the process has read, where the kernel counts them. */
   readonly onRead?: (bytes: number) => void;
 }
 
@@ -90,6 +90,8 @@ function killAt(child: Child, { signal, timeout }: RunOptions): Disposable {
   };
 }
 
+/** Milliseconds. A command that ends sooner is not worth telling. */
+const FIRST_READS = 20;
 const READS_EVERY = 100;
 
 /** Calls `onRead` while the process runs, until it is disposed of. */
@@ -101,9 +103,10 @@ export function watchReads(pid: number | undefined, onRead: RunOptions['onRead']
     const bytes = Number(/^rchar: (\d+)$/m.exec(text)?.[1] ?? 0);
     if (bytes > last) onRead((last = bytes));
   };
-  const timer = setInterval(() => void look(), READS_EVERY);
-  timer.unref();
-  return { [Symbol.dispose]: () => clearInterval(timer) };
+  onRead(0);
+  const timers = [setTimeout(() => void look(), FIRST_READS), setInterval(() => void look(), READS_EVERY)];
+  for (const timer of timers) timer.unref();
+  return { [Symbol.dispose]: () => timers.forEach(clearTimeout) };
 }
 
 /** What the stream brings until it ends or is destroyed. */

@@ -165,12 +165,14 @@ async function writePlain(
   const { signal, onBytes } = options;
   using _ = watching(handle, onBytes);
   await writeBackup({ handle, path }, content, signal);
+  onBytes?.((await handle.stat()).size);
 }
 
 /** Tells from time to time how much others have written into a file. */
 function watching(handle: FileHandle, onBytes: ((bytes: number) => void) | undefined): Disposable {
   if (onBytes === undefined) return { [Symbol.dispose]: () => undefined };
   const look = async (): Promise<void> => onBytes((await handle.stat()).size);
+  onBytes(0);
   const timer = setInterval(() => void look().catch(() => undefined), LOOK_EVERY);
   return { [Symbol.dispose]: () => clearInterval(timer) };
 }
@@ -181,10 +183,11 @@ function isFull(error: unknown): boolean {
   return error instanceof Error && 'code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT');
 }
 
-/** Passes bytes on and tells their number, at most a few times a second. */
+/** Passes bytes on and tells their number: 0 at first, at most a few times a second, and all of them at the end. */
 function counter(onBytes: ((bytes: number) => void) | undefined): Transform {
   let bytes = 0;
   let told = 0;
+  onBytes?.(0);
   return new Transform({
     highWaterMark: 256 * 1024,
     transform(chunk: Buffer, _encoding, done) {
@@ -194,6 +197,10 @@ function counter(onBytes: ((bytes: number) => void) | undefined): Transform {
         onBytes(bytes);
       }
       done(null, chunk);
+    },
+    flush(done) {
+      onBytes?.(bytes);
+      done();
     },
   });
 }

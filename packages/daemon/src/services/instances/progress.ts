@@ -15,7 +15,6 @@ export function progressOf(
   return {
     signal: operation.signal,
     onProgress: ({ stage, bytes, percent }) => {
-      if (bytes === 0 && percent === undefined) return;
       const name = stage === 'unpack' ? 'create_instance_from_image_unpack' : stage;
       const labelled = label === undefined ? {} : { label };
       operation.progress(name, { bytes, ...labelled, ...(percent === undefined ? {} : { percent }) });

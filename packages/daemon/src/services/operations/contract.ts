@@ -12,7 +12,8 @@ export interface OperationContext {
   update(metadata: Readonly<Record<string, unknown>>): void;
   /**
    * LXD's progress keys: `<stage>_progress` text, which begins with `label` when there is one, and the structured
-   * `progress` object. The speed of bytes is that since the stage began, unless it is given.
+   * `progress` object. The speed of bytes is that since the stage began, unless it is given: 0 bytes say that it begins, and
+   * nothing else.
    */
   progress(
     stage: string,

@@ -46,6 +46,30 @@ function controlled() {
 const statuses = () => events.map(({ record }) => record.status);
 
 describe('an operation', () => {
+  it('tells the speed from the first bytes on when it was told that a stage begins, and nothing of that', async () => {
+    const { run, finish } = controlled();
+    const contexts: OperationContext[] = [];
+    const started = operations.start(
+      spec({
+        run: (context) => {
+          contexts.push(context);
+          context.progress('fs', { bytes: 0, label: 'c1' });
+          return run(context);
+        },
+      }),
+    );
+    await turn();
+    expect(operations.get(started.record.id)?.metadata ?? null).toBeNull();
+    await new Promise((resolve) => setTimeout(resolve, 2));
+    contexts[0]?.progress('fs', { bytes: 5_000_000, label: 'c1' });
+    finish();
+    await started.done;
+    expect(operations.get(started.record.id)?.metadata).toMatchObject({
+      fs_progress: expect.stringMatching(/^c1: 5\.00MB \([0-9.]+[kMG]?B\/s\)$/) as string,
+      progress: { stage: 'fs', processed: '5000000', speed: expect.stringMatching(/^[0-9]+$/) as string },
+    });
+  });
+
   it('is shown as LXD shows it, from start to end', async () => {
     const { run, finish } = controlled();
     const started = operations.start(spec({ run }));

@@ -119,7 +119,10 @@ export class Operation {
       id: this.id,
       signal: this.#abort.signal,
       update: (metadata) => this.#update(metadata),
-      progress: (stage, progress) => this.#update(progressMetadata(stage, this.#withSpeed(stage, progress))),
+      progress: (stage, progress) => {
+        const told = this.#withSpeed(stage, progress);
+        if (told.bytes !== 0 || told.percent !== undefined) this.#update(progressMetadata(stage, told));
+      },
     };
     this.#abort.signal.throwIfAborted();
     const last = await this.spec.run(context);
