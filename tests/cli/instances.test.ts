@@ -1,4 +1,4 @@
-import { allOf, named, probePrograms, probeRoot } from '@keelson/testkit';
+import { allOf, command, named, probePrograms, probeRoot } from '@keelson/testkit';
 import { createHash, randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -84,6 +84,15 @@ describe.skipIf(!probe.ok)(named('keelson and instances', probe), () => {
     await person.ok('file', 'push', file, 'c1/root/');
     await person.ok('file', 'pull', 'c1/root/big', `${file}.back`);
     expect(readFileSync(`${file}.back`).equals(bytes)).toBe(true);
+  });
+
+  test('exec: a command runs to its end though nobody reads what it complains', async () => {
+    const script = 'seq 1 200000 >&2; echo over; exit 6';
+    const args = [process.execPath, person.program, 'exec', 'c1', '--', 'sh', '-c', script];
+    // Standard error is a pipe whose reader leaves after the first line.
+    const shell = '{ { "$@" 2>&1 >&3 3>&-; echo "code $?" >&3; } | head -n 1 >/dev/null; } 3>&1';
+    const { stdout } = await command('bash', ['-c', shell, 'sh', ...args], { env: person.env });
+    expect(stdout).toBe('over\ncode 6\n');
   });
 
   test('files: modes, lists, deletes, what is not there', async () => {

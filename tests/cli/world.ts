@@ -34,12 +34,13 @@ export interface RunOptions {
 /** A person at the command line, with a configuration of their own. */
 export class Person implements Disposable {
   readonly home = mkdtempSync(join(tmpdir(), 'keelson-cli-'));
-  readonly #program: string;
+  /** Main file of the command line. */
+  readonly program: string;
   readonly env: Readonly<Record<string, string>>;
 
   /** `stateDir` is where the local server is; without one there is none. */
   constructor(program: string, stateDir?: string) {
-    this.#program = program;
+    this.program = program;
     this.env = {
       KEELSON_DIR: stateDir ?? join(this.home, 'nowhere'),
       KEELSON_CONF: join(this.home, 'conf'),
@@ -50,7 +51,7 @@ export class Person implements Disposable {
 
   /** Runs one command whatever its exit code. */
   run(args: readonly string[], options: RunOptions = {}): Promise<CommandResult> {
-    return command(process.execPath, [this.#program, ...args], {
+    return command(process.execPath, [this.program, ...args], {
       env: { ...this.env, ...options.env },
       anyExit: true,
       ...(options.input === undefined ? {} : { input: options.input }),
@@ -70,7 +71,7 @@ export class Person implements Disposable {
     options: { readonly cols?: number; readonly rows?: number; readonly env?: Readonly<Record<string, string>> } = {},
   ): Terminal {
     const env = { ...process.env, ...this.env, TERM: 'xterm', ...options.env };
-    return new Terminal(spawn(process.execPath, [this.#program, ...args], { cols: 80, rows: 24, ...options, env }));
+    return new Terminal(spawn(process.execPath, [this.program, ...args], { cols: 80, rows: 24, ...options, env }));
   }
 
   [Symbol.dispose](): void {

@@ -15,6 +15,7 @@ export async function main(): Promise<void> {
     if (error.code === 'EPIPE') process.exit(0);
     throw error;
   });
+  process.stderr.on('error', () => undefined); // nobody reads the notes any more: no reason to leave the work undone
   if (process.argv[2] === '--help-markdown') {
     const { markdown } = await import('./output/markdown.ts');
     process.stdout.write(markdown(commands));

@@ -1,4 +1,5 @@
 import { APIException, type ExecProcess } from '@keelson/client';
+import { once } from 'node:events';
 import { type Command, defineCommand, ExitError, keyValues, type Option, type Parsed, UsageError } from '../command.ts';
 import type { Context } from '../context.ts';
 import { attach, terminalSize } from '../output/terminal.ts';
@@ -70,10 +71,21 @@ async function piped(running: ExecProcess, interrupted: AbortSignal): Promise<nu
   }
 }
 
+/** What comes once nobody reads the target any more is read and dropped, so that the command never hangs. */
 async function copy(source: AsyncIterable<Uint8Array>, target: NodeJS.WriteStream): Promise<void> {
+  let gone = false;
+  const leave = (): void => {
+    gone = true;
+  };
+  target.once('error', leave);
   for await (const chunk of source) {
-    if (!target.write(chunk)) await new Promise((resolve) => target.once('drain', resolve));
+    if (gone || target.write(chunk)) continue;
+    const next = new AbortController();
+    const { signal } = next;
+    await Promise.race([once(target, 'drain', { signal }), once(target, 'close', { signal })]).catch(leave);
+    next.abort();
   }
+  target.off('error', leave);
 }
 
 export const execCommands: readonly Command[] = [
