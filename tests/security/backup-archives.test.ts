@@ -162,11 +162,13 @@ describe('backups from anywhere', { timeout: 300_000 }, () => {
       { name: `backup/volume/${deep}l${at}`, type: 'symlink', link: 'x' },
     ]).flat();
     const bytes = await makeTar([index, volume, ...entries]);
-    let last = performance.now();
+    // Time of the processor, not of the clock: others may have it meanwhile.
+    let last = process.cpuUsage();
     let longest = 0;
     const timer = setInterval(() => {
-      longest = Math.max(longest, performance.now() - last);
-      last = performance.now();
+      const { user, system } = process.cpuUsage(last);
+      longest = Math.max(longest, (user + system) / 1000);
+      last = process.cpuUsage();
     }, 1);
     const received = await receive(bytes);
     clearInterval(timer);
