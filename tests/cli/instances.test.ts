@@ -1,8 +1,10 @@
+import { Client } from '@keelson/client';
 import { allOf, command, named, probePrograms, probeRoot } from '@keelson/testkit';
 import { createHash, randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { tidyAfterFailure } from '../client/tidy.ts';
 import { CliWorld, type Person } from './world.ts';
 
 const probe = allOf(probeRoot(), probePrograms('lxc-start', 'mksquashfs'));
@@ -14,6 +16,10 @@ describe.skipIf(!probe.ok)(named('keelson and instances', probe), () => {
     world = await CliWorld.open();
     person = world.person;
     await person.ok('launch', 'tiny', 'c1', '-c', 'user.owner=ann', '-c', 'limits.memory=200MiB');
+  });
+  afterEach(async (context) => {
+    await using client = new Client({ endpoint: `unix:${world.daemon.socket}` });
+    await tidyAfterFailure(context, client, ['c1']);
   });
   afterAll(async () => world?.[Symbol.asyncDispose]());
 

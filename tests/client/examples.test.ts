@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { command, named } from '@keelson/testkit';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { Fixture, servers } from './servers.ts';
+import { tidyAfterFailure } from './tidy.ts';
 
 const example = (name: string): string => fileURLToPath(new URL(`../../examples/${name}`, import.meta.url));
 const kind = servers[0];
@@ -17,6 +18,7 @@ describe.skipIf(kind?.probe.ok !== true)(named('examples', kind?.probe ?? { ok: 
     fixture = await Fixture.start(kind);
     folder = mkdtempSync(join(tmpdir(), 'keelson-examples-'));
   });
+  afterEach((context) => tidyAfterFailure(context, fixture.client, []));
   afterAll(async () => {
     await fixture?.[Symbol.asyncDispose]();
     rmSync(folder, { recursive: true, force: true });

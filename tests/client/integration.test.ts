@@ -1,9 +1,10 @@
 import { createReadStream } from 'node:fs';
 import { APIException, Client, type Instance, NotFound, type ServerEvent, StaleObject } from '@keelson/client';
 import { clientCertificate, named, until } from '@keelson/testkit';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { freePort } from './free-port.ts';
 import { Fixture, servers } from './servers.ts';
+import { tidyAfterFailure } from './tidy.ts';
 
 describe.each(servers)('client: $name', (kind) => {
   describe.skipIf(!kind.probe.ok)(named('against the server', kind.probe), () => {
@@ -15,6 +16,7 @@ describe.each(servers)('client: $name', (kind) => {
       client = fixture.client;
       instance = await client.containers.create({ name: 'c1', source: { type: 'image', alias: 'tiny' }, start: true });
     });
+    afterEach((context) => tidyAfterFailure(context, client, ['c1']));
     afterAll(async () => {
       await instance?.[Symbol.asyncDispose]().finally(() => fixture?.[Symbol.asyncDispose]());
     });
@@ -209,6 +211,7 @@ describe.each(servers)('client: $name', (kind) => {
           if (event.type === 'lifecycle' && event.metadata.action === 'profile-deleted') controller.abort();
         }
       })();
+      reading.catch(() => undefined); // waited for below
       await (await client.profiles.create('short')).delete();
       await reading;
       const actions = seen.map((event) => (event.type === 'lifecycle' ? event.metadata.action : event.type));

@@ -64,6 +64,7 @@ describe.skipIf(!probe.ok)(named('the package', probe), () => {
       cpSync(join(root, 'node_modules', name), copy, { recursive: true });
       dependencies[name] = `file:${copy}`;
     }
+    rmSync(app, { recursive: true, force: true });
     mkdirSync(app);
     const manifest = { name: 'app', private: true, type: 'module', dependencies, overrides: dependencies };
     writeFileSync(join(app, 'package.json'), JSON.stringify(manifest));

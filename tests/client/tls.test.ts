@@ -87,7 +87,7 @@ describe.skipIf(!probe.ok)(named('verify and cert', probe), () => {
     const [given, keelson, lxc] = made.map(({ certificate, key }) => ({ cert: certificate, key }));
     if (given === undefined || keelson === undefined || lxc === undefined) throw new Error('three certificates');
     for (const [name, pair] of Object.entries({ keelson, lxc })) {
-      mkdirSync(file(name));
+      mkdirSync(file(name), { recursive: true });
       writeFileSync(join(file(name), 'client.crt'), pair.cert);
       writeFileSync(join(file(name), 'client.key'), pair.key);
     }
