@@ -10,11 +10,9 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { StoragePool, Warning } from '@keelson/api';
-import { command, startDaemon, type TestDaemon, until } from '@keelson/testkit';
+import { command, startDaemon, type TestDaemon } from '@keelson/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-
-const volumes = (pool: string) => `/1.0/storage-pools/${pool}/volumes/custom`;
+import { expectBack, expectLost, volumes } from './lost-pool.ts';
 
 describe('a pool whose source is not what it was', () => {
   let daemon: TestDaemon;
@@ -34,41 +32,6 @@ describe('a pool whose source is not what it was', () => {
 
   const at = (pool: string) => join(daemon.stateDir, 'storage-pools', pool);
   const file = (pool: string) => join(at(pool), 'custom/default_v/file');
-  const statusOf = async (pool: string) =>
-    (await daemon.request<StoragePool>('GET', `/1.0/storage-pools/${pool}`)).body.metadata.status;
-
-  const warningOf = async (pool: string) => {
-    const { body } = await daemon.request<Warning[]>('GET', '/1.0/warnings?recursion=1');
-    return body.metadata.find(({ entity_url: url }) => url === `/1.0/storage-pools/${pool}`);
-  };
-
-  const refusals = async (pool: string): Promise<void> => {
-    // A mount that goes under a running daemon is noticed within a second.
-    await until(
-      'the pool to be missed',
-      async () => (await daemon.request('GET', `/1.0/storage-pools/${pool}/resources`)).status === 503,
-      { timeoutMs: 20_000, intervalMs: 100 },
-    );
-    for (const [method, path, body] of [
-      ['GET', `/1.0/storage-pools/${pool}/resources`, undefined],
-      ['POST', volumes(pool), { name: 'w' }],
-      ['PUT', `${volumes(pool)}/v`, { restore: 's0' }],
-      ['DELETE', `${volumes(pool)}/v`, undefined],
-    ] as const) {
-      const { status, body: answer } = await daemon.request(method, path, body);
-      expect([method, path, status], answer.error).toEqual([method, path, 503]);
-      expect(answer.error).toContain(`Storage pool "${pool}"`);
-    }
-    const failed = daemon.run('POST', volumes('well'), { name: 'x', source: { type: 'copy', pool, name: 'v' } });
-    await expect(failed).rejects.toThrow(`Storage pool "${pool}"`);
-    // What the records know is still told, and the other pools work.
-    expect((await daemon.request('GET', `${volumes(pool)}/v`)).status).toBe(200);
-    expect(await statusOf(pool)).toBe('Unavailable');
-    const unavailable = { type: 'Storage pool unavailable', severity: 'high', status: 'new' };
-    expect(await until('the warning', () => warningOf(pool))).toMatchObject(unavailable);
-    expect((await daemon.request('GET', '/1.0/storage-pools/well/resources')).status).toBe(200);
-  };
-
   const prepare = async (pool: string): Promise<void> => {
     await daemon.run('POST', volumes(pool), { name: 'v' });
     writeFileSync(file(pool), 'old');
@@ -77,9 +40,7 @@ describe('a pool whose source is not what it was', () => {
   };
 
   const works = async (pool: string): Promise<void> => {
-    expect((await daemon.request('GET', `/1.0/storage-pools/${pool}/resources`)).status).toBe(200);
-    expect(await statusOf(pool)).toBe('Created');
-    await until('the warning to be resolved', async () => (await warningOf(pool))?.status === 'resolved');
+    await expectBack(daemon, pool);
     expect(readFileSync(file(pool), 'utf8')).toBe('new');
     await daemon.run('PUT', `${volumes(pool)}/v`, { restore: 's0' });
     expect(readFileSync(file(pool), 'utf8')).toBe('old');
@@ -102,7 +63,7 @@ describe('a pool whose source is not what it was', () => {
       await unplug(pool);
       renameSync(source, `${source}-away`);
       if (when === 'starting') await daemon.start();
-      await refusals(pool);
+      await expectLost(daemon, pool);
       renameSync(`${source}-away`, source);
       await works(pool);
       expect(existsSync(source)).toBe(true);
@@ -121,7 +82,7 @@ describe('a pool whose source is not what it was', () => {
       await unplug(pool);
       renameSync(image, `${image}-away`);
       if (when === 'starting') await daemon.start();
-      await refusals(pool);
+      await expectLost(daemon, pool);
       renameSync(`${image}-away`, image);
       await works(pool);
       expect(existsSync(image)).toBe(false);
@@ -136,7 +97,7 @@ describe('a pool whose source is not what it was', () => {
     await unplug('cut');
     truncateSync(image, 1024 ** 2);
     await daemon.start();
-    await refusals('cut');
+    await expectLost(daemon, 'cut');
     // A file system that is broken is never made anew over what may be rescued.
     expect(existsSync(image)).toBe(true);
     expect((await daemon.request('GET', '/1.0')).status).toBe(200);

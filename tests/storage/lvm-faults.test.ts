@@ -11,13 +11,12 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { StoragePool, Warning } from '@keelson/api';
-import { command, startDaemon, type TestDaemon, until } from '@keelson/testkit';
+import { command, startDaemon, type TestDaemon } from '@keelson/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { expectBack, expectLost, volumes } from './lost-pool.ts';
 import { detachLoops, forgetGroup, logicalVolumes, lvmHere, noSpaceTimeout, removeGroup } from './lvm-host.ts';
 
 const MIB = 1024 ** 2;
-const volumes = (pool: string) => `/1.0/storage-pools/${pool}/volumes/custom`;
 const groupOf = (pool: string) => `keelson-${process.pid}-${pool}`;
 
 describe.skipIf(!lvmHere.ok)(
@@ -70,8 +69,6 @@ describe.skipIf(!lvmHere.ok)(
       await daemon.run('DELETE', `${volumes('well')}/seen`);
       return content;
     };
-    const statusOf = async (pool: string) =>
-      (await daemon.request<StoragePool>('GET', `/1.0/storage-pools/${pool}`)).body.metadata.status;
 
     describe('space that runs out', () => {
       it.each([
@@ -141,31 +138,8 @@ describe.skipIf(!lvmHere.ok)(
         await daemon.run('POST', volumes(pool), { name: 'v', source: copyOf('well', 'small') });
         await daemon.run('POST', `${volumes(pool)}/v/snapshots`, { name: 's0' });
       };
-      const refusals = async (pool: string, reason: RegExp): Promise<void> => {
-        await until('the pool to be missed', async () => {
-          const { status } = await daemon.request('GET', `/1.0/storage-pools/${pool}/resources`);
-          return status === 503;
-        });
-        for (const [method, path, body] of [
-          ['GET', `/1.0/storage-pools/${pool}/resources`, undefined],
-          ['POST', volumes(pool), { name: 'w' }],
-          ['PUT', `${volumes(pool)}/v`, { restore: 's0' }],
-          ['DELETE', `${volumes(pool)}/v`, undefined],
-        ] as const) {
-          const { status, body: answer } = await daemon.request(method, path, body);
-          expect([method, path, status], answer.error).toEqual([method, path, 503]);
-          expect(answer.error).toContain(`Storage pool "${pool}"`);
-          expect(answer.error).toMatch(reason);
-        }
-        expect((await daemon.request('GET', `${volumes(pool)}/v`)).status).toBe(200);
-        expect(await statusOf(pool)).toBe('Unavailable');
-        const warnings = (await daemon.request<Warning[]>('GET', '/1.0/warnings?recursion=1')).body.metadata;
-        expect(warnings.map(({ entity_url: url }) => url)).toContain(`/1.0/storage-pools/${pool}`);
-        expect((await daemon.request('GET', '/1.0/storage-pools/well/resources')).status).toBe(200);
-      };
       const works = async (pool: string): Promise<void> => {
-        expect((await daemon.request('GET', `/1.0/storage-pools/${pool}/resources`)).status).toBe(200);
-        expect(await statusOf(pool)).toBe('Created');
+        await expectBack(daemon, pool);
         await daemon.run('PUT', `${volumes(pool)}/v`, { restore: 's0' });
         expect((await contentOf(pool, 'v')).equals(readFileSync(wellFile('small')))).toBe(true);
         await daemon.run('DELETE', `${volumes(pool)}/v`);
@@ -183,7 +157,7 @@ describe.skipIf(!lvmHere.ok)(
         await forgetGroup(groupOf(pool));
         await detachLoops(file);
         if (when === 'starting') await daemon.start();
-        await refusals(pool, /Volume group ".*" of the pool ".*" doesn't exist/);
+        await expectLost(daemon, pool, /Volume group ".*" of the pool ".*" doesn't exist/);
         await attach();
         await works(pool);
         expect((await daemon.request('GET', `/1.0/storage-pools/${pool}`)).status).toBe(404);
@@ -198,7 +172,7 @@ describe.skipIf(!lvmHere.ok)(
         await detachLoops(image('away'));
         renameSync(image('away'), `${image('away')}-away`);
         await daemon.start();
-        await refusals('away', /Source ".*away.img" of the pool "away" doesn't exist/);
+        await expectLost(daemon, 'away', /Source ".*away.img" of the pool "away" doesn't exist/);
         renameSync(`${image('away')}-away`, image('away'));
         await works('away');
         expect(existsSync(image('away'))).toBe(false);
@@ -219,7 +193,7 @@ describe.skipIf(!lvmHere.ok)(
         copyFileSync(image(pool), join(outside, 'whole'));
         truncateSync(image(pool), size);
         if (when === 'starting') await daemon.start();
-        await refusals(pool, reason);
+        await expectLost(daemon, pool, reason);
         // Nothing is made anew over what may be rescued.
         expect(readFileSync(image(pool)).length).toBe(size);
         // A loop device would go on with what it read of the short file.
