@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Server, StoragePool } from '@keelson/api';
@@ -12,9 +11,8 @@ import {
   until,
 } from '@keelson/testkit';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { silentLog } from '../../packages/daemon/src/core/log.ts';
-import type { PoolSpec, VolumeRef } from '../../packages/daemon/src/drivers/storage/contract.ts';
-import { CephDriver } from '../../packages/daemon/src/drivers/storage/ceph/driver.ts';
+import type { PoolSpec } from '../../packages/daemon/src/drivers/storage/contract.ts';
+import { cephDriver, disk } from './ceph-pool.ts';
 import { CephWorld } from './ceph-world.ts';
 import { cgroupsIn, PODMAN_WORKS, USE_PODMAN } from './podman.ts';
 import { probeRbd } from './rbd.ts';
@@ -188,8 +186,7 @@ describe.skipIf(!probe.ok)(named('a daemon with a ceph pool', probe), () => {
   });
 
   describe('options of pools', () => {
-    const newDriver = () =>
-      new CephDriver({ newId: () => randomUUID().slice(0, 13), log: silentLog, cephFolder: cluster.folder });
+    const newDriver = () => cephDriver(cluster);
     const asked = (name: string, config: Record<string, string>): PoolSpec => {
       const path = join(daemon.stateDir, 'elsewhere', name);
       return { name, config: { 'ceph.osd.pg_num': '4', ...config }, path, loopFile: `${path}.img` };
@@ -199,7 +196,6 @@ describe.skipIf(!probe.ok)(named('a daemon with a ceph pool', probe), () => {
       await newDriver().create(ready);
       return newDriver().open(ready);
     };
-    const disk = (name: string): VolumeRef => ({ type: 'custom', name, contentType: 'block' });
     const info = async (image: string) => JSON.parse(await cluster.rbd('info', '--format', 'json', image));
 
     it('name the user, the features, the pool of the data', { timeout: 120_000 }, async () => {
@@ -256,17 +252,13 @@ describe.skipIf(!probe.ok)(named('a daemon with a ceph pool', probe), () => {
   it('leaves an OSD pool that was there before, with what is not its own', { timeout: 120_000 }, async () => {
     await cluster.ceph('osd', 'pool', 'create', 'theirs', '4');
     await cluster.rbd('create', '--size', '8M', 'theirs/precious');
-    const driver = new CephDriver({
-      newId: () => randomUUID().slice(0, 13),
-      log: silentLog,
-      cephFolder: cluster.folder,
-    });
+    const driver = cephDriver(cluster);
     const path = join(daemon.stateDir, 'elsewhere');
     const asked = { name: 'x', config: { source: 'theirs' }, path, loopFile: `${path}.img` };
     const spec = { ...asked, config: await driver.prepare(asked) };
     expect(spec.config).toMatchObject({ 'ceph.osd.pg_num': '4', 'volatile.pool.pristine': 'false' });
     await driver.create(spec);
-    await driver.open(spec).volumes.create({ type: 'custom', name: 'v', contentType: 'block' }, { size: 1024 ** 2 });
+    await driver.open(spec).volumes.create(disk('v'), { size: 1024 ** 2 });
     await driver.open(spec).destroy();
     expect(JSON.parse(await cluster.rbd('ls', '--format', 'json', 'theirs'))).toEqual(['precious']);
   });

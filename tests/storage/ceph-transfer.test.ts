@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { mkdir, open, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -7,15 +6,14 @@ import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { type CephCluster, command, findLeftovers, named, startCeph } from '@keelson/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { silentLog } from '../../packages/daemon/src/core/log.ts';
 import type {
   NativeTransfer,
   PoolSpec,
   StoragePool,
   VolumeRef,
 } from '../../packages/daemon/src/drivers/storage/contract.ts';
-import { CephDriver } from '../../packages/daemon/src/drivers/storage/ceph/driver.ts';
 import { describeNativeTransfer } from '../../packages/daemon/src/drivers/storage/conformance/native-transfer.ts';
+import { cephDriver } from './ceph-pool.ts';
 import { probeRbd } from './rbd.ts';
 
 const probe = await probeRbd();
@@ -29,8 +27,7 @@ describe.skipIf(!probe.ok)(named('volumes between pools of a real Ceph', probe),
   }, 120_000);
   afterAll(() => cluster?.[Symbol.asyncDispose](), 60_000);
 
-  const newDriver = () =>
-    new CephDriver({ newId: () => randomUUID().slice(0, 13), log: silentLog, cephFolder: cluster.folder });
+  const newDriver = () => cephDriver(cluster);
   const specIn = (folder: string): PoolSpec => ({
     name: 'p',
     config: { 'ceph.osd.pg_num': '4', 'ceph.osd.pool_name': basename(folder), 'volume.size': '256MiB' },

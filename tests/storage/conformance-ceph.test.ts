@@ -1,13 +1,9 @@
-import { randomUUID } from 'node:crypto';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type CephCluster, command, findLeftovers, named, startCeph } from '@keelson/testkit';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { silentLog } from '../../packages/daemon/src/core/log.ts';
-import type { VolumeRef } from '../../packages/daemon/src/drivers/storage/contract.ts';
-import { CephDriver } from '../../packages/daemon/src/drivers/storage/ceph/driver.ts';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { describeStorageDriver } from '../../packages/daemon/src/drivers/storage/storage-conformance.ts';
+import { cephDriver, CephTestPool, disk } from './ceph-pool.ts';
 import { probeRbd } from './rbd.ts';
 
 const probe = await probeRbd();
@@ -20,8 +16,7 @@ describe.skipIf(!probe.ok)(named('ceph on a real Ceph', probe), () => {
   afterAll(() => cluster?.[Symbol.asyncDispose](), 60_000);
 
   describeStorageDriver('ceph', {
-    newDriver: () =>
-      new CephDriver({ newId: () => randomUUID().slice(0, 13), log: silentLog, cephFolder: cluster.folder }),
+    newDriver: () => cephDriver(cluster),
     volumeConfig: { size: '256MiB' },
     many: 10,
     spec: (folder) => ({
@@ -33,16 +28,9 @@ describe.skipIf(!probe.ok)(named('ceph on a real Ceph', probe), () => {
   });
 
   it('drops what was half made, and finishes a restore that was cut off', { timeout: 120_000 }, async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'ceph-torn-'));
-    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-    const newDriver = () =>
-      new CephDriver({ newId: () => randomUUID().slice(0, 13), log: silentLog, cephFolder: cluster.folder });
-    const path = join(folder, 'storage-pools/torn');
-    const asked = { name: 'torn', config: { 'ceph.osd.pg_num': '4' }, path, loopFile: join(folder, 'x') };
-    const spec = { ...asked, config: await newDriver().prepare(asked) };
-    await newDriver().create(spec);
-    const pool = newDriver().open(spec);
-    const volume: VolumeRef = { type: 'custom', name: 'v', contentType: 'block' };
+    await using at = await CephTestPool.make(cluster, 'torn');
+    const { pool, path } = at;
+    const volume = disk('v');
     await pool.volumes.create(volume, { size: 1024 ** 2 });
     await pool.snapshots.create(volume, 's0', { running: false });
     const device = await pool.volumes.mount(volume);
@@ -53,21 +41,17 @@ describe.skipIf(!probe.ok)(named('ceph on a real Ceph', probe), () => {
     await cluster.rbd('snap', 'protect', 'torn/custom_v.block@zombie_snapshot_x');
     await cluster.rbd('clone', 'torn/custom_v.block@zombie_snapshot_x', 'torn/new_x');
     await pool.snapshots.mount(volume, 's0', { idRange: undefined, clone: 'auto', nesting: false });
-    writeFileSync(join(path, 'staging/frozen-x'), '{"image":"custom_v.block","snapshot":"zombie_snapshot_x"}');
-    writeFileSync(join(path, 'staging/restore-x'), JSON.stringify({ volume, snapshot: 's0' }));
+    // It grew since the snapshot, and the restore had made it small again.
+    at.note('frozen-x', { image: 'custom_v.block', snapshot: 'zombie_snapshot_x' });
+    at.note('restore-x', { volume, snapshot: 's0', size: 2 * 1024 ** 2 });
     mkdirSync(join(path, 'staging/new_y'));
-    const again = newDriver().open(spec);
-    await again.mount();
-    await again.recover([]);
-    expect(readdirSync(join(path, 'staging'))).toEqual([]);
-    expect(JSON.parse(await cluster.rbd('ls', '--format', 'json', 'torn'))).toEqual(['custom_v.block', 'lxd_torn']);
-    const left: { name: string }[] = JSON.parse(
-      await cluster.rbd('snap', 'ls', '--format', 'json', 'torn/custom_v.block'),
-    );
-    expect(left.map(({ name }) => name)).toEqual(['snapshot_s0']);
+    const again = await at.again();
+    expect(at.staged()).toEqual([]);
+    expect(await at.images()).toEqual(['custom_v.block']);
+    expect(await at.snapshots('custom_v.block')).toEqual(['snapshot_s0']);
     const content = readFileSync(await again.volumes.mount(volume));
-    expect(content.equals(Buffer.alloc(1024 ** 2))).toBe(true);
+    expect(content.equals(Buffer.alloc(2 * 1024 ** 2))).toBe(true);
     await again.destroy();
-    expect((await findLeftovers(folder)).loops).toEqual([]);
+    expect((await findLeftovers(path)).loops).toEqual([]);
   });
 });

@@ -21,6 +21,7 @@ export function commandOutput(
 ): CommandOutput {
   const { timeout, explain = (error: unknown) => error } = options;
   const output = new PassThrough({ highWaterMark: 1024 * 1024 });
+  output.on('error', () => undefined); // whoever reads it learns of it, also later
   const stop = new AbortController();
   const signal = options.signal === undefined ? stop.signal : AbortSignal.any([options.signal, stop.signal]);
   output.once('close', () => stop.abort(new Error('the stream was closed')));
