@@ -21,6 +21,8 @@ export class Trash {
   #timer: NodeJS.Timeout | undefined;
   #latest: NodeJS.Timeout | undefined;
   #tail: Promise<void> = Promise.resolve();
+  /** What waits for its turn, or has it. */
+  readonly #waiting = new Set<string>();
   #closed = false;
 
   /** `afterwards` is called when nothing was deleted for a moment, or some seconds after the first that was deleted since. */
@@ -70,13 +72,17 @@ export class Trash {
   }
 
   #enqueue(path: string): void {
+    if (this.#waiting.has(path)) return;
+    this.#waiting.add(path);
     this.#tail = this.#tail.then(async () => {
-      if (this.#closed) return;
       try {
+        if (this.#closed) return;
         await this.#purge(path);
         this.#settle();
       } catch (error) {
         this.#log.warn('cannot delete the remains of a volume', { path, error: String(error) });
+      } finally {
+        this.#waiting.delete(path);
       }
     });
   }
