@@ -129,6 +129,24 @@ describe('faults', () => {
     }
   });
 
+  it('a download that has broken off before anybody reads it is an error too', async () => {
+    await serve((connection, nth) => {
+      if (nth % 2 === 1) connection.write(good({ fingerprint: 'f1' }));
+      else connection.write('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this', () => connection.destroy());
+    });
+    const client = connect();
+    const image = await client.images.get('f1');
+    const whole = await image.export();
+    await client.server.get(); // by now its end has come
+    expect(await failure(whole.bytes())).toMatchObject({ name: 'ClientConnectionFailed' });
+    const inPieces = await image.export();
+    await client.server.get();
+    const read = async (): Promise<void> => {
+      for await (const piece of inPieces) void piece;
+    };
+    expect(await failure(read())).toMatchObject({ name: 'ClientConnectionFailed' });
+  });
+
   it('a stall before the answer ends with the timeout', async () => {
     await serve(() => undefined);
     const error = await failure(connect({ timeout: 100 }).server.get());

@@ -65,6 +65,11 @@ export class NodeResponse implements TransportResponse {
     const { promise, resolve, reject } = deferred<Buffer[]>();
     const { wrap, timeout } = this.#options;
     const incoming = this.#incoming;
+    if (incoming.destroyed) {
+      // Its end came before anybody asked, and is not told again.
+      reject(wrap(brokenOff()));
+      return promise;
+    }
     const chunks: Buffer[] = [];
     const timer = timeout === undefined ? undefined : setTimeout(() => incoming.destroy(silence(timeout)), timeout);
     incoming.on('data', (chunk: Buffer) => {
@@ -75,10 +80,14 @@ export class NodeResponse implements TransportResponse {
     incoming.once('error', (error) => reject(wrap(error)));
     incoming.once('close', () => {
       clearTimeout(timer);
-      reject(wrap(new Error('The connection was closed in the middle of the answer')));
+      reject(wrap(brokenOff()));
     });
     return promise;
   }
+}
+
+function brokenOff(): Error {
+  return new Error('The connection was closed in the middle of the answer');
 }
 
 /** What a request ends with when the server stays silent. */
