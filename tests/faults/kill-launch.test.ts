@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { command, problemsOf, until } from '@keelson/testkit';
+import { command, logged, problemsOf, until } from '@keelson/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { LxcFiles } from '../../packages/daemon/src/drivers/instance/lxc/files.ts';
 import { InstanceWorld } from '../instances/world.ts';
@@ -79,6 +79,9 @@ describe('kill -9 at any moment of a launch or a delete', () => {
         async () => (left = await remains()).length === 0,
       );
     }
+    expect(
+      logged(world.daemon, /next start tries again|cannot delete the remains|is left over|was not undone/),
+    ).toEqual([]);
     // All kinds of moments were hit.
     expect(seen.none).toBeGreaterThan(0);
     expect(seen.stopped + seen.running).toBeGreaterThan(0);

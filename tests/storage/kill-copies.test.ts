@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { problemsOf, startDaemon, type TestDaemon, until } from '@keelson/testkit';
+import { logged, problemsOf, startDaemon, type TestDaemon, until } from '@keelson/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { namesIn } from './small-disk.ts';
 
@@ -146,6 +146,7 @@ describe('kill -9 in the middle of a long copy', () => {
       await clean();
       await emptied(at);
     }
+    expect(logged(daemon, /next start tries again|cannot delete the remains|is left over|was not undone/)).toEqual([]);
     // And the next attempt works.
     await change('b', 'p');
     await check('at the end');

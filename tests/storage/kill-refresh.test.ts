@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Operation } from '@keelson/api';
-import { startDaemon, type TestDaemon, until } from '@keelson/testkit';
+import { logged, startDaemon, type TestDaemon, until } from '@keelson/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { namesIn } from './small-disk.ts';
 
@@ -96,6 +96,7 @@ describe('a refresh of a custom volume', () => {
       await daemon.run('POST', volumes('b'), refresh);
       expect(await whole(`at the next attempt ${at}`)).toBe(true);
     }
+    expect(logged(daemon, /next start tries again|cannot delete the remains|is left over|was not undone/)).toEqual([]);
   });
 
   it('leaves the old when it is cancelled', { timeout: 180_000 }, async () => {

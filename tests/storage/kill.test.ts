@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { problemsOf, startDaemon, type TestDaemon, until } from '@keelson/testkit';
+import { logged, problemsOf, startDaemon, type TestDaemon, until } from '@keelson/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { namesIn } from './small-disk.ts';
 
@@ -136,6 +136,7 @@ describe('kill -9 in the middle of a storage change', () => {
       );
     }
     expect(readdirSync(folder('p', 'layers'))).toEqual([]);
+    expect(logged(daemon, /next start tries again|cannot delete the remains|is left over|was not undone/)).toEqual([]);
     // And the next attempt works.
     await changeAll();
     await clean();

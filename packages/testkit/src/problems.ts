@@ -12,3 +12,8 @@ export function problemsOf({ logs }: { readonly logs: string }): string {
   });
   return lines.length === 0 ? 'it logged no problem' : `it logged\n${lines.slice(-SHOWN).join('\n')}`;
 }
+
+/** Lines that a daemon logged so far. */
+export function logged({ logs }: { readonly logs: string }, words: RegExp): string[] {
+  return logs.split('\n').filter((line) => words.test(line));
+}
