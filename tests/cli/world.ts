@@ -87,6 +87,7 @@ export class Terminal implements Disposable {
   shown = '';
   readonly pty: IPty;
   readonly exited: Promise<number>;
+  #ended = false;
   #wake: (() => void) | undefined;
 
   constructor(pty: IPty) {
@@ -97,6 +98,7 @@ export class Terminal implements Disposable {
     });
     this.exited = new Promise((resolve) =>
       pty.onExit(({ exitCode }) => {
+        this.#ended = true;
         resolve(exitCode);
         this.#wake?.();
       }),
@@ -120,7 +122,7 @@ export class Terminal implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.pty.kill('SIGKILL');
+    if (!this.#ended) this.pty.kill('SIGKILL'); // else its pid may be another's by now
   }
 }
 

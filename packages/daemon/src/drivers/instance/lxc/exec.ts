@@ -1,7 +1,7 @@
 import { realpathSync } from 'node:fs';
 import { PassThrough } from 'node:stream';
 import { spawnPiped } from '../../../host/piped.ts';
-import { childrenOf, identify, namespacePids, type ProcessIdentity, sendSignal } from '../../../host/proc.ts';
+import { childrenOf, identify, isAlive, namespacePids, type ProcessIdentity, sendSignal } from '../../../host/proc.ts';
 import { spawnOnTerminal } from '../../../host/pty.ts';
 import { attachArguments, consoleArguments } from '../../../host/tools/lxc.ts';
 import type { ExecProcess, ExecSpec } from '../contract.ts';
@@ -137,7 +137,8 @@ class Attached {
   }
 
   #command(): ProcessIdentity | undefined {
-    if (this.#tool === undefined) return undefined;
+    // Once it has ended its pid may be another's.
+    if (this.#tool === undefined || !isAlive(this.#tool)) return undefined;
     for (const pid of childrenOf(this.#tool.pid)) if (namespacePids(pid).length > 1) return identify(pid);
     return undefined;
   }
