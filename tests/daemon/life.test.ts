@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { command, keelsond, startDaemon, until } from '@keelson/testkit';
+import { command, handled, keelsond, startDaemon, until } from '@keelson/testkit';
 import { describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 
@@ -35,7 +35,7 @@ describe('keelsond', () => {
     const waiting = daemon.request<{ status: string }>('GET', `${body.operation}/wait`).catch(() => undefined);
     const events = new WebSocket(`ws+unix://${daemon.socket}:/1.0/events`);
     await once(events, 'open');
-    const closed = once(events, 'close');
+    const closed = handled(once(events, 'close'));
     const started = Date.now();
     expect(await daemon.stop(60_000)).toBe(0);
     expect(Date.now() - started).toBeLessThan(30_000); // they would wait for ever

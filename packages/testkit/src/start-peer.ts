@@ -101,7 +101,9 @@ async function startPeer(peer: PeerCommand): Promise<TestPeer> {
   const log = openSync(logFile, 'a');
   const [program, ...args] = argv;
   const child = spawn(program, args, { stdio: ['ignore', log, log], env: { ...process.env, ...env } });
-  const running = (): boolean => child.exitCode === null && child.signalCode === null;
+  let missing: Error | undefined;
+  child.on('error', (error) => (missing = error)); // it cannot be started: there is neither an exit nor a process
+  const running = (): boolean => missing === undefined && child.exitCode === null && child.signalCode === null;
   const dispose = async (): Promise<void> => {
     if (running() && child.pid !== undefined) {
       const ended = once(child, 'exit');
@@ -119,7 +121,7 @@ async function startPeer(peer: PeerCommand): Promise<TestPeer> {
       timeoutMs: 60_000,
       intervalMs: 100,
     });
-    if (!running()) throw new Error(`${name} ended: ${readFileSync(logFile, 'utf8')}`);
+    if (!running()) throw new Error(`${name} ended: ${readFileSync(logFile, 'utf8')}`, { cause: missing });
   } catch (error) {
     await dispose();
     throw error;
