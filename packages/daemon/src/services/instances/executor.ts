@@ -10,15 +10,13 @@ import type { ExecProcess, ExecSpec } from '../../drivers/instance/contract.ts';
 import type { InstanceRecord, InstanceType } from '../../state/records/instance.ts';
 import type { OperationContext, OperationSpec, StartedOperation } from '../operations/contract.ts';
 import type { By, InstanceContext } from './context.ts';
+import { drained, type Output } from './drained.ts';
 import { followControl } from './exec-control.ts';
 import { execEnvironment } from './plan/exec-environment.ts';
 import { type Activity, receiveStream, sendStream } from './socket-pump.ts';
 import { OperationSockets } from './sockets.ts';
 
 const SECRET_DIGITS = 64;
-
-/** When children of a command that ended hold its output open, it is over after this long without any, in milliseconds. */
-const DRAIN = 250;
 
 /** Runs commands in guests and attaches to their consoles. */
 export class InstanceExecutor {
@@ -265,33 +263,7 @@ export class InstanceExecutor {
 
 type Common = Pick<OperationSpec, 'project' | 'description' | 'resources'>;
 
-interface Output {
-  /** All of it has its place. */
-  readonly done: Promise<unknown>;
-  readonly activities: readonly Readonly<Activity>[];
-  readonly files?: Readonly<Record<string, string>>;
-}
-
 const newActivity = (): Activity => ({ pieces: 0, busy: false });
-
-/** Waits for the output of a process that has ended, for as long as there is any and nobody gives it up. */
-async function drained({ done, activities }: Output, signal: AbortSignal): Promise<void> {
-  let over = false;
-  const finish = (): void => {
-    over = true;
-  };
-  const aborted = new Promise<void>((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
-  const end = Promise.race([done, aborted]).then(finish, finish);
-  const pieces = (): number => activities.reduce((sum, activity) => sum + activity.pieces, 0);
-  for (let before = -1; before !== pieces() || activities.some(({ busy }) => busy); ) {
-    before = pieces();
-    await Promise.race([end, delay(DRAIN)]);
-    if (over) return;
-  }
-}
 
 function drop({ terminal, stdio }: ExecProcess): Output {
   terminal?.resume();
@@ -326,10 +298,4 @@ function checkCommand({ command, environment = {}, cwd = '' }: InstanceExecPost)
 
 function positive(value: number | undefined, fallback: number): number {
   return value !== undefined && value > 0 && value < 65_536 ? value : fallback;
-}
-
-function delay(milliseconds: number): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, milliseconds).unref();
-  });
 }
