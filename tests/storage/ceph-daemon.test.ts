@@ -19,7 +19,7 @@ import { probeRbd } from './rbd.ts';
 
 const probe = await probeRbd();
 
-describe.skipIf(!probe.ok)(named('a daemon with a ceph pool', probe), () => {
+describe.skipIf(!probe.ok)(named('a daemon with a ceph pool', probe), { timeout: 240_000 }, () => {
   let world: CephWorld;
   let cluster: CephCluster;
   let daemon: TestDaemon;

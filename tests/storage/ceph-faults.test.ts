@@ -8,6 +8,7 @@ import { CephWorld } from './ceph-world.ts';
 import { probeRbd } from './rbd.ts';
 
 const probe = await probeRbd();
+/** More rounds than usual, and the same once more: by KEELSON_TEST_ROUNDS and KEELSON_TEST_SEED. */
 const ROUNDS = Number(process.env['KEELSON_TEST_ROUNDS'] ?? 5);
 const SEED = Number(process.env['KEELSON_TEST_SEED'] ?? Date.now() % 1_000_000);
 const MIB = 1024 ** 2;
@@ -15,7 +16,7 @@ const SIZE = 8 * MIB;
 const VOLUMES = '/1.0/storage-pools/rbd/volumes/custom';
 const IMAGES = '/1.0/storage-pools/rbd/volumes/image';
 
-describe.skipIf(!probe.ok)(named('faults around a ceph pool', probe), () => {
+describe.skipIf(!probe.ok)(named('faults around a ceph pool', probe), { timeout: 240_000 }, () => {
   let cluster: CephCluster;
   let world: CephWorld;
   let daemon: TestDaemon;

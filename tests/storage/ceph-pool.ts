@@ -29,13 +29,19 @@ export class CephTestPool implements AsyncDisposable {
     this.pool = cephDriver(cluster).open(spec);
   }
 
-  static async make(cluster: CephCluster, name: string): Promise<CephTestPool> {
+  static async make(
+    cluster: CephCluster,
+    name: string,
+    config: Readonly<Record<string, string>> = {},
+  ): Promise<CephTestPool> {
     const folder = mkdtempSync(join(tmpdir(), 'ceph-pool-'));
     const path = join(folder, 'storage-pools', name);
-    const asked = { name, config: { 'ceph.osd.pg_num': '4' }, path, loopFile: join(folder, 'x') };
+    const asked = { name, config: { 'ceph.osd.pg_num': '4', ...config }, path, loopFile: join(folder, 'x') };
     const spec = { ...asked, config: await cephDriver(cluster).prepare(asked) };
     await cephDriver(cluster).create(spec);
-    return new CephTestPool(cluster, folder, spec);
+    const made = new CephTestPool(cluster, folder, spec);
+    await made.pool.mount();
+    return made;
   }
 
   get path(): string {

@@ -11,7 +11,7 @@ import { probeRbd } from './rbd.ts';
 const probe = await probeRbd();
 const MIB = 1024 ** 2;
 
-describe.skipIf(!probe.ok)(named('what goes from a ceph pool', probe), () => {
+describe.skipIf(!probe.ok)(named('what goes from a ceph pool', probe), { timeout: 240_000 }, () => {
   let cluster: CephCluster;
   beforeAll(async () => {
     cluster = await startCeph();
@@ -87,6 +87,29 @@ describe.skipIf(!probe.ok)(named('what goes from a ceph pool', probe), () => {
     await volumes.create(disk('b'), { size: 2 * MIB });
     expect(await volumes.exists(disk('b'))).toBe(true);
     expect(await at.images()).toEqual(['custom_b.block']);
+  });
+
+  it('is not what another server makes in the same OSD pool', { timeout: 300_000 }, async () => {
+    await using at = await CephTestPool.make(cluster, 'shared');
+    const config = { 'ceph.osd.pool_name': 'shared', 'ceph.osd.force_reuse': 'true' };
+    await using other = await CephTestPool.make(cluster, 'other', config);
+    await using third = await CephTestPool.make(cluster, 'third', config);
+    const pools = [at, other, third];
+    const views = async () => (await at.images()).filter((image) => image.startsWith('view'));
+    for (const [index, { pool }] of pools.entries()) {
+      const volume = disk(`v${index}`);
+      await pool.volumes.create(volume, { size: MIB });
+      await pool.snapshots.create(volume, 's0', { running: false });
+      await pool.snapshots.mount(volume, 's0', { idRange: undefined, clone: 'auto', nesting: false });
+      await pool.unmount(); // nothing holds them any more
+    }
+    expect(await views()).toHaveLength(3);
+    for (const [index, one] of pools.toReversed().entries()) {
+      await one.again();
+      expect(await views()).toHaveLength(2 - index);
+    }
+    for (const [index, { pool }] of pools.entries()) await pool.volumes.delete(disk(`v${index}`));
+    expect(await at.images()).toEqual([]);
   });
 
   /** A snapshot of an image that stays as it is, as `rbd import-diff` reads it. */

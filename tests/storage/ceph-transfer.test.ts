@@ -20,7 +20,7 @@ const probe = await probeRbd();
 const MIB = 1024 ** 2;
 const plain = { idRange: undefined, clone: 'auto', nesting: false } as const;
 
-describe.skipIf(!probe.ok)(named('volumes between pools of a real Ceph', probe), () => {
+describe.skipIf(!probe.ok)(named('volumes between pools of a real Ceph', probe), { timeout: 240_000 }, () => {
   let cluster: CephCluster;
   beforeAll(async () => {
     cluster = await startCeph();

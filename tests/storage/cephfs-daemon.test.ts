@@ -19,7 +19,7 @@ import { CephWorld } from './ceph-world.ts';
 const probe = probeCeph('ceph-fuse', 'lxc');
 const C = '/1.0/storage-pools/shared/volumes/custom';
 
-describe.skipIf(!probe.ok)(named('a daemon with a cephfs pool', probe), () => {
+describe.skipIf(!probe.ok)(named('a daemon with a cephfs pool', probe), { timeout: 240_000 }, () => {
   let world: CephWorld;
   let cluster: CephCluster;
   let daemon: TestDaemon;

@@ -12,7 +12,7 @@ import { describeCustomVolumes } from '../../packages/daemon/src/drivers/storage
 
 const probe = probeCeph('ceph-fuse', 'setfattr', 'rsync');
 
-describe.skipIf(!probe.ok)(named('cephfs on a real Ceph', probe), () => {
+describe.skipIf(!probe.ok)(named('cephfs on a real Ceph', probe), { timeout: 240_000 }, () => {
   let cluster: CephCluster;
   let folder: string;
 

@@ -8,7 +8,7 @@ import { probeRbd } from './rbd.ts';
 
 const probe = await probeRbd();
 
-describe.skipIf(!probe.ok)(named('ceph on a real Ceph', probe), () => {
+describe.skipIf(!probe.ok)(named('ceph on a real Ceph', probe), { timeout: 240_000 }, () => {
   let cluster: CephCluster;
   beforeAll(async () => {
     cluster = await startCeph();

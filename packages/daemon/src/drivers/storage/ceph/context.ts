@@ -19,6 +19,8 @@ export interface CephContext {
   readonly mapper: () => Promise<RbdMapper>;
   /** The pool's, as it is now. */
   readonly config: () => Config;
+  /** What tells this server's passing images from those of others in the OSD pool. */
+  readonly mark: () => string;
   /** One lane per volume. */
   readonly queue: KeyedQueue;
   readonly newId: () => string;

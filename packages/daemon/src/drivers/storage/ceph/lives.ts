@@ -7,12 +7,13 @@ import { retry } from '../../../core/retry.ts';
 import { writeFileAtomic } from '../../../host/files.ts';
 import type { RbdImage } from '../../../host/tools/rbd.ts';
 import type { RbdImages } from './images.ts';
-import { isNote, isZombie, SCRATCH, zombieImage, zombieSnapshot } from './names.ts';
+import { isNote, isZombie, scratchName, zombieImage, zombieSnapshot } from './names.ts';
 
 export interface LivesOptions {
   readonly images: RbdImages;
   /** Where notes lie. */
   readonly staging: string;
+  readonly mark: () => string;
   readonly newId: () => string;
   readonly log: Log;
 }
@@ -38,6 +39,7 @@ const FORGOTTEN = { attempts: 8, delay: 5000, maxDelay: 15_000 };
 export class RbdLives {
   readonly #images: RbdImages;
   readonly #staging: string;
+  readonly #mark: () => string;
   readonly #newId: () => string;
   readonly #log: Log;
   /** By id. */
@@ -47,16 +49,17 @@ export class RbdLives {
   /** Zombie snapshots that are read from: on their way to become what a clone stands on, or to go. */
   readonly #held = new Set<string>();
 
-  constructor({ images, staging, newId, log }: LivesOptions) {
+  constructor({ images, staging, mark, newId, log }: LivesOptions) {
     this.#images = images;
     this.#staging = staging;
+    this.#mark = mark;
     this.#newId = newId;
     this.#log = log;
   }
 
   /** Calls `make` with a scratch name, then gives what it made the name `target`; removes it when that fails. */
   async publish(target: string, make: (scratch: string) => Promise<void>): Promise<void> {
-    const scratch = `${SCRATCH}${this.#newId()}`;
+    const scratch = scratchName(this.#mark(), this.#newId());
     try {
       await make(scratch);
       await this.#images.rename(scratch, target);
@@ -80,16 +83,13 @@ export class RbdLives {
   }
 
   /**
-   * Removes what was half made; at the latest when the cluster has forgotten a command that was ended, which it believes
-   * for half a minute to use the image still.
+   * Removes what was half made, now or later: the cluster believes for half a minute that a command which was ended uses
+   * the image still, or does not answer at all. Never rejects; the next daemon removes what stays.
    */
   async discard(image: string): Promise<void> {
-    try {
-      await this.remove(image);
-    } catch (error) {
-      if (!isKeelsonError(error, 'conflict')) throw error;
-      this.later(() => this.remove(image), 'A half-made RBD image is still in use', image);
-    }
+    await this.remove(image).catch(() =>
+      this.later(() => this.remove(image), 'A half-made RBD image cannot be removed', image),
+    );
   }
 
   /** Absent = no effect. One that clones stand on becomes a zombie. */

@@ -129,7 +129,7 @@ export class CephMounter {
 
   #viewed(snapshot: SnapshotRef): readonly [image: string, view: string, name: string] {
     const fileSystem = fileSystemOf(this.#pool.config(), 'volume.block.filesystem');
-    return [this.image(snapshot), viewName(snapshot, fileSystem), snapshotName(snapshot.snapshot)];
+    return [this.image(snapshot), viewName(this.#pool.mark(), snapshot, fileSystem), snapshotName(snapshot.snapshot)];
   }
 
   async #device(image: string, missing: string): Promise<string> {

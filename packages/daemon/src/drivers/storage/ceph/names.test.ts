@@ -1,6 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { imageArguments, placeOf, sizeOf } from './config.ts';
-import { imageName, snapshotName, userSnapshot, viewName } from './names.ts';
+import {
+  imageName,
+  isOwnImage,
+  isPassing,
+  scratchName,
+  serverMark,
+  snapshotName,
+  userSnapshot,
+  viewName,
+} from './names.ts';
 
 describe('names of RBD images', () => {
   const fingerprint = 'f'.repeat(64);
@@ -28,7 +37,24 @@ describe('names of RBD images', () => {
     expect([userSnapshot('readonly'), userSnapshot('zombie_snapshot_x')]).toEqual([undefined, undefined]);
     expect(() => snapshotName('a@b')).toThrow('Invalid snapshot name "a@b"');
     const snapshot = { type: 'container', name: 'c1', contentType: 'filesystem', snapshot: 's0' } as const;
-    expect(viewName(snapshot, 'ext4')).toBe('view_container_c1_s0');
+    expect(viewName('', snapshot, 'ext4')).toBe('view_container_c1_s0');
+  });
+});
+
+describe('images that go with the daemon', () => {
+  const snapshot = { type: 'custom', name: 'v', contentType: 'block', snapshot: 's0' } as const;
+
+  it('are told from those of other servers in the OSD pool', () => {
+    const marks = ['', serverMark('a1'), serverMark('b-2')];
+    for (const mark of marks) {
+      const made = [scratchName(mark, '7f'), viewName(mark, snapshot, 'ext4')];
+      for (const image of made) {
+        expect(isOwnImage(image), image).toBe(true);
+        expect(marks.filter((one) => isPassing(one, image))).toEqual([mark]);
+      }
+    }
+    for (const image of ['custom_new_x', 'image_view', 'zombie_new_x']) expect(isPassing('', image)).toBe(false);
+    expect(['news_x', 'new-_x', 'lxd_p', 'precious'].filter(isOwnImage)).toEqual([]);
   });
 });
 

@@ -8,10 +8,6 @@ export const IMAGE_SNAPSHOT = 'readonly';
 const SNAPSHOT_PREFIX = 'snapshot_';
 /** What was deleted while clones stand on it. */
 const ZOMBIE = 'zombie_';
-/** What is being made. */
-export const SCRATCH = 'new_';
-/** Clones that live as long as the mount of a snapshot. */
-export const VIEW = 'view_';
 
 export function isBlock(volume: VolumeRef): boolean {
   return volume.contentType !== 'filesystem';
@@ -57,8 +53,29 @@ export function sentSnapshot(id: string): string {
   return `migration-send-${id}`;
 }
 
-export function viewName(snapshot: SnapshotRef, fileSystem: BlockFileSystem): string {
-  return `${VIEW}${imageName(snapshot, fileSystem)}_${snapshot.snapshot}`;
+/** What is being made. `mark`: of `serverMark`. */
+export function scratchName(mark: string, id: string): string {
+  return `new${mark}_${id}`;
+}
+
+/** A clone that lives as long as the mount of a snapshot. */
+export function viewName(mark: string, snapshot: SnapshotRef, fileSystem: BlockFileSystem): string {
+  return `view${mark}_${imageName(snapshot, fileSystem)}_${snapshot.snapshot}`;
+}
+
+/** Whether the image lives no longer than the daemon that made it, on the server of that mark. */
+export function isPassing(mark: string, image: string): boolean {
+  return image.startsWith(`new${mark}_`) || image.startsWith(`view${mark}_`);
+}
+
+/** Part of the names of passing images of a server that is not the only one in an OSD pool. */
+export function serverMark(id: string): string {
+  return `-${id}`;
+}
+
+/** Images that belong to a pool's volumes, zombies among them. */
+export function isOwnImage(image: string): boolean {
+  return isZombie(image) || /^(?:(?:new|view)(?:-[\w-]+)?|image|container|virtual-machine|custom)_/.test(image);
 }
 
 /** Whether a file of the staging folder is a note of that kind, written to its end. */

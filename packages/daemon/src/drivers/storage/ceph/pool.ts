@@ -1,9 +1,9 @@
-import { chmod, mkdir, readdir, rmdir } from 'node:fs/promises';
+import { chmod, mkdir, readdir, readFile, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errors } from '../../../core/errors.ts';
 import { KeyedQueue } from '../../../core/keyed-queue.ts';
 import type { Log } from '../../../core/log.ts';
-import { pathExists, removeTree } from '../../../host/files.ts';
+import { pathExists, removeTree, writeFileAtomic } from '../../../host/files.ts';
 import { unmountTree } from '../../../host/mounts.ts';
 import { ceph } from '../../../host/tools/ceph.ts';
 import { findImage, listImages, rbd, type RbdPlace, unreachable } from '../../../host/tools/rbd.ts';
@@ -26,9 +26,9 @@ import { DEFAULT_PLACEMENT_GROUPS, imageArguments, placeOf, reusesPool } from '.
 import type { CephContext } from './context.ts';
 import { RbdImages } from './images.ts';
 import { RbdLives } from './lives.ts';
-import { placeholder } from './names.ts';
+import { isOwnImage, placeholder, serverMark } from './names.ts';
 import { CephTransfer } from './transfer.ts';
-import { CephVolumes, isOwnImage, rootsOf, snapshotsOf } from './volumes.ts';
+import { CephVolumes, rootsOf, snapshotsOf } from './volumes.ts';
 
 export interface CephHost {
   readonly newId: () => string;
@@ -60,6 +60,7 @@ export class CephPool implements StoragePool {
   readonly #volumes: CephVolumes;
   readonly #context: CephContext;
   #mapper: Promise<RbdMapper> | undefined;
+  #mark = '';
 
   constructor(spec: PoolSpec, { newId, log, cephFolder }: CephHost) {
     this.spec = spec;
@@ -72,7 +73,8 @@ export class CephPool implements StoragePool {
       staging,
       place: this.#place,
       images,
-      lives: new RbdLives({ images, staging, newId, log }),
+      lives: new RbdLives({ images, staging, mark: () => this.#mark, newId, log }),
+      mark: () => this.#mark,
       mapper: () => (this.#mapper ??= this.#findMapper()),
       config: () => this.spec.config,
       queue: new KeyedQueue(),
@@ -100,6 +102,7 @@ export class CephPool implements StoragePool {
       await chmod(join(path, folder), mode);
     }
     await chmod(path, 0o711);
+    if (reusesPool(this.spec.config)) this.#mark = serverMark(await this.#serverId());
   }
 
   async unmount(): Promise<void> {
@@ -130,6 +133,7 @@ export class CephPool implements StoragePool {
       }
     }
     for (const { name } of [...POOL_FOLDERS, ...OWN_FOLDERS]) await removeTree(join(path, name));
+    await rm(join(path, SERVER), { force: true });
     await rmdir(path).catch(() => undefined);
   }
 
@@ -195,6 +199,16 @@ export class CephPool implements StoragePool {
     await this.mount();
   }
 
+  /** The same for as long as the pool is there. */
+  async #serverId(): Promise<string> {
+    const file = join(this.spec.path, SERVER);
+    const known = await readFile(file, 'utf8').catch(() => '');
+    if (known !== '') return known;
+    const id = this.#context.newId();
+    await writeFileAtomic(file, id);
+    return id;
+  }
+
   async #isOurs(marker: string): Promise<boolean> {
     if (!(await this.#osdPools()).includes(this.#place.pool)) return false;
     return (await findImage(this.#place, marker)) !== undefined;
@@ -245,6 +259,8 @@ export class CephPool implements StoragePool {
 
 const ENOENT = 2;
 const DEVICES = 'devices';
+/** File with what tells this server from others in the same OSD pool. */
+const SERVER = 'server';
 const OWN_FOLDERS = [
   { name: 'staging', mode: 0o700 },
   { name: DEVICES, mode: 0o700 },

@@ -10,7 +10,7 @@ import type { NativeReceive, ProgressOptions, VolumeRef } from '../contract.ts';
 import { type Config, imageArguments, sizeIn } from './config.ts';
 import type { CephContext } from './context.ts';
 import { DiffStream } from './diff-stream.ts';
-import { isBlock, SCRATCH, snapshotName } from './names.ts';
+import { isBlock, scratchName, snapshotName } from './names.ts';
 import type { CephVolumes } from './volumes.ts';
 
 interface Target {
@@ -43,7 +43,7 @@ export class CephReceive implements NativeReceive {
     this.#pool = pool;
     this.#volumes = volumes;
     this.#to = to;
-    this.#scratch = `${SCRATCH}${pool.newId()}`;
+    this.#scratch = scratchName(pool.mark(), pool.newId());
   }
 
   accept(part: string | undefined, content: Readable, options: ProgressOptions = {}): Promise<void> {

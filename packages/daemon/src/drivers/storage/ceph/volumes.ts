@@ -29,11 +29,9 @@ import {
   IMAGE_SNAPSHOT,
   isBlock,
   isImageVolume,
-  isZombie,
-  SCRATCH,
+  isPassing,
   snapshotName,
   userSnapshot,
-  VIEW,
   zombieSnapshot,
 } from './names.ts';
 
@@ -224,13 +222,13 @@ export class CephVolumes implements Volumes {
 
   /** Removes what was half made, finishes restores that were cut off. Other volumes stay mounted: guests may use them. */
   async recover(): Promise<void> {
-    const { images, lives, place } = this.#pool;
+    const { images, lives, place, mark } = this.#pool;
     await settleCommands(place);
     const afterwards = await this.#readNotes();
     await this.#unmountViews();
     for (const image of await images.list()) {
       if (isImageVolume(image)) await this.mounter.unmap(image);
-      if (!image.startsWith(SCRATCH) && !image.startsWith(VIEW)) continue;
+      if (!isPassing(mark(), image)) continue;
       await this.mounter.unmap(image);
       await lives.discard(image);
     }
@@ -317,11 +315,6 @@ export class CephVolumes implements Volumes {
       return work();
     });
   }
-}
-
-/** Images that belong to a pool's volumes, zombies among them. */
-export function isOwnImage(image: string): boolean {
-  return isZombie(image) || /^(?:new|view|image|container|virtual-machine|custom)_/.test(image);
 }
 
 function exists(name: string): Error {
