@@ -32,8 +32,8 @@ export default defineConfig({
           environment: 'node',
           pool: 'forks',
           maxWorkers: 2,
-          testTimeout: 60_000 * patience,
-          hookTimeout: 90_000 * patience,
+          testTimeout: 120_000 * patience,
+          hookTimeout: 180_000 * patience,
           // Real hosts stumble now and then; what passed only the second time is named in the summary.
           retry: process.env['CI'] ? 1 : 0,
           sequence: { groupOrder: 1 },

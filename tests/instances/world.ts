@@ -66,7 +66,7 @@ export class InstanceWorld implements AsyncDisposable {
 
   /** The unmodified `lxc` client against this daemon; resolves whatever its exit code is. */
   lxc(...args: string[]): Promise<CommandResult> {
-    return command('lxc', args, { env: { LXD_DIR: this.daemon.stateDir }, anyExit: true, timeoutMs: 30_000 });
+    return command('lxc', args, { env: { LXD_DIR: this.daemon.stateDir }, anyExit: true, timeoutMs: 120_000 });
   }
 
   /** Its standard output. @throws Error unless it exits 0. */

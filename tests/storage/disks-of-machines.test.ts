@@ -59,7 +59,7 @@ function poolsOf(drivers: () => Readonly<Record<string, StorageDriver>>): Map<st
   afterAll(async () => {
     for (const pool of pools.values()) await pool.destroy();
     for (const folder of folders) await rm(folder, { recursive: true, force: true });
-  }, 60_000);
+  }, 180_000);
   return pools;
 }
 
@@ -176,7 +176,7 @@ describe.skipIf(!probe.ok)(named('between pools of files and of devices', probe)
   beforeAll(async () => {
     cluster = await startCeph();
   }, 120_000);
-  afterAll(() => cluster?.[Symbol.asyncDispose](), 60_000);
+  afterAll(() => cluster?.[Symbol.asyncDispose](), 120_000);
   const pools = poolsOf(() => ({
     dir: driverNamed('dir'),
     btrfs: driverNamed('btrfs'),
@@ -184,7 +184,7 @@ describe.skipIf(!probe.ok)(named('between pools of files and of devices', probe)
   }));
   beforeAll(async () => {
     for (const pool of pools.values()) await makeDisk(pool, disk('machine'));
-  }, 60_000);
+  }, 180_000);
   describePair(pools, 'dir', 'ceph');
   describePair(pools, 'ceph', 'btrfs');
 });

@@ -20,6 +20,6 @@ export const PODMAN_WORKS = 'overlay true\nmade\nfrom the image\n1\n';
 /** Resolves when the guest has mounted its cgroups. `run`: a script's output. */
 export async function cgroupsIn(run: (script: string) => Promise<string>): Promise<void> {
   await until('the cgroups of the guest', async () => (await run('mount')).includes('/sys/fs/cgroup'), {
-    timeoutMs: 60_000,
+    timeoutMs: 120_000,
   });
 }

@@ -23,7 +23,7 @@ describe('keys of a pool', () => {
   const configOf = async (pool: string, name: string) =>
     (await daemon.request<StorageVolume>('GET', `${volumes(pool)}/${name}`)).body.metadata.config;
 
-  it('rsync.bwlimit holds for copies between pools, and may change at any time', { timeout: 60_000 }, async () => {
+  it('rsync.bwlimit holds for copies between pools, and may change at any time', { timeout: 180_000 }, async () => {
     await daemon.run('POST', volumes('p'), { name: 'v' });
     const content = randomBytes(6 * MIB);
     writeFileSync(file('p', 'v'), content);

@@ -45,13 +45,13 @@ describe('copies of storage', () => {
     ['a copy of an instance to another pool', 'POST', instances, { name: 'j', ...inPool('b'), source: copied }, 'i'],
     ['its refresh', 'POST', instances, { name: 'j', ...inPool('b'), source: { ...copied, refresh: true } }, 'i'],
     ['a move of an instance to another pool', 'POST', `${instances}/i`, { name: 'i', pool: 'b', migration: true }, 'i'],
-  ] as const)('tell how far they are: %s', { timeout: 60_000 }, async (...[, method, path, body, label]) => {
+  ] as const)('tell how far they are: %s', { timeout: 180_000 }, async (...[, method, path, body, label]) => {
     const metadata = await progressOf(method, path, body);
     expect(metadata['fs_progress']).toMatch(new RegExp(`^${label}: [0-9.]+[kMG]?B \\([0-9.]+[kMG]?B/s\\)$`));
     expect(metadata['progress']).toMatchObject({ stage: 'fs', processed: expect.stringMatching(/^[0-9]+$/) as string });
   });
 
-  it('of an instance that is cancelled leaves nothing, and the next one works', { timeout: 60_000 }, async () => {
+  it('of an instance that is cancelled leaves nothing, and the next one works', { timeout: 180_000 }, async () => {
     const path = (name: string) => join(daemon.stateDir, 'storage-pools', name);
     await daemon.run('PATCH', '/1.0/storage-pools/p', { config: { 'rsync.bwlimit': '2000' } });
     const body = { name: 'k', ...inPool('p'), source: copied };
@@ -85,7 +85,7 @@ describe('copies of storage', () => {
       'create_backup',
       '',
     ],
-  ] as const)('tell how far they are: %s', { timeout: 60_000 }, async (...[, method, path, body, stage, label]) => {
+  ] as const)('tell how far they are: %s', { timeout: 180_000 }, async (...[, method, path, body, stage, label]) => {
     const metadata = await progressOf(method, path, body);
     const text = label === '' ? '' : `${label}: `;
     expect(metadata[`${stage}_progress`]).toMatch(new RegExp(`^${text}[0-9.]+[kMG]?B( \\([0-9.]+[kMG]?B/s\\))?$`));

@@ -47,7 +47,7 @@ describe('recovery of pools that LXD made', { timeout: 180_000 }, () => {
   const lxcOf =
     (daemon: TestDaemon) =>
     async (...args: string[]): Promise<string> =>
-      (await command('lxc', args, { env: { LXD_DIR: daemon.stateDir }, timeoutMs: 60_000 })).stdout;
+      (await command('lxc', args, { env: { LXD_DIR: daemon.stateDir }, timeoutMs: 120_000 })).stdout;
 
   it("works with LXD's own tool, and gives files guest ids", async () => {
     await using daemon = await startDaemon();
