@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process';
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -73,13 +74,13 @@ describe('instances through the lxc client', () => {
   });
 
   it('ends a command when its client vanishes', async () => {
-    const child = command('lxc', ['exec', 'c1', '--', 'sleep', '4321'], {
-      env: { LXD_DIR: world.daemon.stateDir },
-      timeoutMs: 1_500,
-      anyExit: true,
-    });
-    await until('the command to run', async () => (await inside('c1', 'ps')).includes('sleep 4321'));
-    await child;
+    const env = { ...process.env, LXD_DIR: world.daemon.stateDir };
+    const child = spawn('lxc', ['exec', 'c1', '--', 'sleep', '4321'], { env, stdio: ['pipe', 'ignore', 'ignore'] });
+    try {
+      await until('the command to run', async () => (await inside('c1', 'ps')).includes('sleep 4321'));
+    } finally {
+      child.kill('SIGKILL');
+    }
     await until('the command to end', async () => !(await inside('c1', 'ps')).includes('sleep 4321'));
   });
 
