@@ -34,7 +34,7 @@ describe('ReturnFilter', () => {
     it('gives out a return that nothing follows', () => {
       start().add(Buffer.from('50%\r'));
       expect(seen).toBe('50%');
-      vi.advanceTimersByTime(50);
+      vi.advanceTimersByTime(60);
       expect(seen).toBe('50%\r');
     });
 
@@ -46,6 +46,16 @@ describe('ReturnFilter', () => {
       vi.advanceTimersByTime(60);
       filter.add(Buffer.from('\r\nc'));
       expect(seen).toBe('a\r\nb\r\nc');
+    });
+
+    it('takes a pair for one although its thread was held up between the halves', () => {
+      const filter = start();
+      filter.add(Buffer.from('a\r\r'));
+      // Its time is over, but what waits to be read comes first.
+      setTimeout(() => setImmediate(() => filter.add(Buffer.from('\nb'))), 1000);
+      vi.advanceTimersByTime(1000);
+      vi.advanceTimersByTime(1000);
+      expect(seen).toBe('a\r\nb');
     });
 
     it('holds it back while nothing is read', () => {

@@ -129,13 +129,14 @@ export class ReturnFilter {
   #last: number | undefined;
   #stays = false;
   #timer: NodeJS.Timeout | undefined;
+  #turn: NodeJS.Immediate | undefined;
 
   constructor(emit: (data: Buffer) => void) {
     this.#emit = emit;
   }
 
   add(data: Buffer): void {
-    clearTimeout(this.#timer);
+    this.#disarm();
     const all = this.#held ? Buffer.concat([Buffer.of(RETURN), data]) : data;
     const output = this.#strip(all);
     this.#second = (all.length > 1 ? all.at(-2) : this.#last) === RETURN;
@@ -147,7 +148,7 @@ export class ReturnFilter {
   /** Nothing is read until `wait`: what is held back stays so. */
   stay(): void {
     this.#stays = true;
-    clearTimeout(this.#timer);
+    this.#disarm();
   }
 
   /** What is held back waits for what is read now. */
@@ -159,14 +160,26 @@ export class ReturnFilter {
 
   /** Gives out what is held back. */
   flush(): void {
-    clearTimeout(this.#timer);
+    this.#disarm();
     if (this.#held) this.#emit(Buffer.of(RETURN));
     this.#held = false;
   }
 
   #arm(): void {
     if (!this.#held || this.#stays) return;
-    this.#timer = setTimeout(() => this.flush(), this.#second ? SECOND_HOLD_MS : HOLD_MS);
+    this.#timer = setTimeout(() => this.#afterReading(), this.#second ? SECOND_HOLD_MS : HOLD_MS);
+  }
+
+  /** A thread that was held up finds its timers first: what came meanwhile is read in the turn after them. */
+  #afterReading(): void {
+    this.#turn = setImmediate(() => {
+      this.#turn = setImmediate(() => this.flush());
+    });
+  }
+
+  #disarm(): void {
+    clearTimeout(this.#timer);
+    clearImmediate(this.#turn);
   }
 
   #strip(data: Buffer): Buffer {
