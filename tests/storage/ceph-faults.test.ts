@@ -156,7 +156,7 @@ describe.skipIf(!probe.ok)(named('faults around a ceph pool', probe), { timeout:
     }
   };
 
-  it(`kill -9 leaves whole things only, ${ROUNDS} times`, { timeout: 120_000 + ROUNDS * 120_000 }, async () => {
+  it(`kill -9 leaves whole things only, ${ROUNDS} times`, { timeout: 120_000 + ROUNDS * 240_000 }, async () => {
     const { metadata, rootfs } = await tinyImage();
     await world.ok('image', 'import', metadata, rootfs);
     [image = ''] = await names('/1.0/images');
