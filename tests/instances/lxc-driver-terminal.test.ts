@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { named } from '@keelson/testkit';
+import { named, until } from '@keelson/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ExecProcess } from '../../packages/daemon/src/drivers/instance/contract.ts';
 import { host, LxcHarness, ref } from './lxc-harness.ts';
@@ -104,6 +104,15 @@ describe.skipIf(!host.ok)(named('lxc driver: terminals', host), () => {
     );
     process.terminal?.once('data', () => process.type(Buffer.concat([Buffer.alloc(3000, 'x'), Buffer.of(3)])));
     expect((await outcome(process)).code).toBe(3);
+  });
+
+  it('interrupts a command whose output nobody reads', async () => {
+    const runs = async (): Promise<boolean> => / yes$/m.test((await lxc.exec('c1', ['ps'])).stdout);
+    const process = await start('exec yes');
+    await until('the command to run', runs);
+    process.type('\u0003');
+    await until('the command to end', async () => !(await runs()));
+    expect((await outcome(process)).code).toBe(130);
   });
 
   it('waits for a command that does not read, without holding up anything else', async () => {
