@@ -212,6 +212,9 @@ describe.each(targets)('$driver', ({ driver, probe, open }) => {
       await sh('c1', 'echo volume > /vol/file; chown 1000:1000 /vol/file; sync');
       await ok('storage', 'volume', 'snapshot', 'p', 'v', 'vs0');
       await ok('init', 'tiny', 'idle', '-s', 'p', '-c', 'user.note=never started');
+      const seen = daemon.logs.length;
+      await ok('config', 'set', 'idle', 'user.late=yes');
+      await until('the notes', async () => daemon.logs.includes('What recovery needs is written', seen));
       const before = {
         instances: [await instance('c1'), await instance('idle')],
         volumes: [await volume('v'), await volume('blk')],

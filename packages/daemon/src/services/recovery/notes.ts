@@ -33,6 +33,8 @@ export interface RecoveryNotesOptions {
 const DELAY = 500;
 /** Milliseconds that the end waits for a pool that does not answer; what is left is written after the next start. */
 const LAST = 5000;
+/** How often it does so while one note after the other is written. */
+const TIMES = 6;
 
 /**
  * Keeps beside every volume what `keelson admin recover` needs to bring it back without the records: `backup.yaml` at an
@@ -46,6 +48,7 @@ export class RecoveryNotes implements AsyncDisposable {
   readonly #stops: (() => void)[] = [];
   readonly #stop = new AbortController();
   #running: Promise<void> | undefined;
+  #written = 0;
 
   constructor(options: RecoveryNotesOptions) {
     this.#options = options;
@@ -81,7 +84,11 @@ export class RecoveryNotes implements AsyncDisposable {
       await this.#running;
       await this.#flush();
     })();
-    await Promise.race([done, sleep(LAST, undefined, { ref: false })]);
+    for (let time = 0, seen = -1; time < TIMES && seen !== this.#written; time++) {
+      seen = this.#written;
+      const over = sleep(LAST, false, { ref: false });
+      if (await Promise.race([done.then(() => true), over])) return;
+    }
   }
 
   #volumeChanged(id: string, before: StorageVolumeRecord | undefined, after: StorageVolumeRecord | undefined): void {
@@ -112,7 +119,9 @@ export class RecoveryNotes implements AsyncDisposable {
 
   async #loop(): Promise<void> {
     await sleep(this.#options.delay ?? DELAY, undefined, { signal: this.#stop.signal }).catch(() => undefined);
-    if (!this.#stop.signal.aborted) await this.#flush();
+    if (this.#stop.signal.aborted) return;
+    await this.#flush();
+    this.#options.log.debug('What recovery needs is written');
   }
 
   async #flush(): Promise<void> {
@@ -123,6 +132,7 @@ export class RecoveryNotes implements AsyncDisposable {
       } catch (error) {
         this.#options.log.warn('What recovery needs was not written', { what, error });
       }
+      this.#written++;
     }
   }
 
