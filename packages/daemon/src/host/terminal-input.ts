@@ -6,7 +6,7 @@ import { addsReturns, hasRoom } from './termios.ts';
 /** Calls `done` when the terminal has all of it, or nobody will read it any more. */
 export type Write = (data: Buffer, done: () => void) => void;
 
-export interface TerminalTool {
+interface TerminalTool {
   /** The end of its terminal that is ours. */
   readonly master: ReadStream;
   readonly fd: number;
@@ -59,7 +59,7 @@ export function terminalInput(tool: TerminalTool): Write {
  * The terminal that a process has made for another, as a descriptor of the caller: what is written there is typed.
  * Undefined when there is none, or the kernel does not let us have it.
  */
-export function terminalOf(pid: number): number | undefined {
+function terminalOf(pid: number): number | undefined {
   const folder = `/proc/${pid}/fd`;
   try {
     const made = readdirSync(folder).find((name) => readlinkSync(`${folder}/${name}`).endsWith('/ptmx'));
