@@ -74,7 +74,7 @@ describe.skipIf(!probe.ok)(named('transfers that break', probe), { timeout: 240_
   }
 
   const ended = async (side: Side, { id }: Pick<Operation, 'id'>): Promise<Operation> =>
-    (await side.request<Operation>('GET', `/1.0/operations/${id}/wait?timeout=60`)).body.metadata;
+    (await side.request<Operation>('GET', `/1.0/operations/${id}/wait?timeout=150`)).body.metadata;
 
   const idOf = ({ operation }: Begun): { id: string } => ({ id: operation.split('/').at(-1) ?? '' });
 

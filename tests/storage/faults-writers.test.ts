@@ -35,7 +35,7 @@ describe('two who want one volume', () => {
     if (answer.type !== 'async') return [status, answer.error ?? ''];
     const { body: done } = await world.daemon.request<{ status_code: number; err: string }>(
       'GET',
-      `${answer.operation}/wait?timeout=60`,
+      `${answer.operation}/wait?timeout=150`,
     );
     return [done.metadata.status_code, done.metadata.err];
   };

@@ -34,7 +34,7 @@ describe('a refresh of a custom volume', () => {
   const begin = async (pool: string): Promise<Operation> =>
     (await daemon.request<Operation>('POST', volumes(pool), refresh)).body.metadata;
   const ended = async ({ id }: Operation): Promise<Operation> =>
-    (await daemon.request<Operation>('GET', `/1.0/operations/${id}/wait?timeout=60`)).body.metadata;
+    (await daemon.request<Operation>('GET', `/1.0/operations/${id}/wait?timeout=150`)).body.metadata;
 
   /** `c` is a copy of `v` when it said `old`; `v` says `new` now, and has a snapshot more and one less. */
   const prepare = async (): Promise<void> => {

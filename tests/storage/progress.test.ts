@@ -32,7 +32,7 @@ describe('copies of storage', () => {
     const { body: answer } = await daemon.request(method, path, body);
     const { body: done } = await daemon.request<{ status: string; metadata: Record<string, unknown> | null }>(
       'GET',
-      `${answer.operation}/wait?timeout=60`,
+      `${answer.operation}/wait?timeout=150`,
     );
     expect(done.metadata.status).toBe('Success');
     return done.metadata.metadata ?? {};
@@ -61,7 +61,7 @@ describe('copies of storage', () => {
       return Object.hasOwn(now.metadata.metadata ?? {}, 'fs_progress');
     });
     expect((await daemon.request('DELETE', started.operation)).status).toBe(200);
-    const { body: ended } = await daemon.request<{ status: string }>('GET', `${started.operation}/wait?timeout=60`);
+    const { body: ended } = await daemon.request<{ status: string }>('GET', `${started.operation}/wait?timeout=150`);
     expect(ended.metadata.status).toBe('Cancelled');
     expect((await daemon.request('GET', `${instances}/k`)).status).toBe(404);
     expect((await daemon.request('GET', '/1.0/storage-pools/p/volumes/container/k')).status).toBe(404);

@@ -45,7 +45,7 @@ export function request<T = unknown>(
         path,
         headers: { ...(plain ? {} : { 'Content-Type': 'application/json' }), ...options.headers },
         agent: false,
-        timeout: patient(options.timeoutMs ?? 60_000),
+        timeout: patient(options.timeoutMs ?? 180_000),
       },
       (response) => {
         const chunks: Buffer[] = [];

@@ -112,7 +112,9 @@ export class TestDaemon implements AsyncDisposable {
     const answer = await this.request(method, path, body, options);
     if (answer.status >= 400) throw new Error(`${method} ${path}: ${answer.status} ${answer.body.error}`);
     if (answer.body.type !== 'async') return undefined;
-    const { status, body: done } = await this.request<Operation>('GET', `${answer.body.operation}/wait`);
+    // Nothing is heard until it ends; how long that may take is for the test to say.
+    const wait = `${answer.body.operation}/wait`;
+    const { status, body: done } = await this.request<Operation>('GET', wait, undefined, { timeoutMs: 1_800_000 });
     if (status !== 200) throw new Error(`${method} ${path}: ${status} ${done.error}`);
     if (done.metadata.status_code !== 200) throw new Error(`${method} ${path}: ${done.metadata.err}`);
     return done.metadata;
