@@ -7,8 +7,6 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { form, upload } from './upload.ts';
 
 const rounds = 10;
-/** An import of the tiny image takes about this long, milliseconds. */
-const importTakes = 60;
 
 let daemon: TestDaemon;
 let tiny: ImageFiles;
@@ -23,6 +21,11 @@ it('a daemon killed at any moment of an import or a delete leaves neither files 
   timeout: 300_000,
 }, async ({ signal }) => {
   const { body, headers } = form(tiny.metadata, tiny.rootfs);
+  // How long an import takes here and now, so that the kills spread over all of it.
+  const started = performance.now();
+  expect((await upload(daemon, body, headers)).err).toBe('');
+  const length = performance.now() - started;
+  await removeAll();
   for (let round = 0; round < rounds; round++) {
     signal.throwIfAborted();
     const change = round % 2 === 0 ? upload(daemon, body, headers) : removeAll();
@@ -30,12 +33,12 @@ it('a daemon killed at any moment of an import or a delete leaves neither files 
       () => 'answered',
       () => 'cut off',
     );
-    const moment = ((round + Math.random()) * importTakes) / rounds;
+    const moment = ((round + Math.random()) / rounds) * length;
     await sleep(moment);
     await daemon.kill();
     await outcome;
     await daemon.start();
-    await checkConsistency(`after kill ${round} at ${Math.round(moment)} ms`);
+    await checkConsistency(`after kill ${round} at ${Math.round(moment)} of ${Math.round(length)} ms`);
     if (round % 2 === 0) await upload(daemon, body, headers).catch(() => undefined);
   }
   await removeAll();
