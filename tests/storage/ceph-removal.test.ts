@@ -1,4 +1,5 @@
 import { createWriteStream, readFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { type CephCluster, command, handled, named, startCeph, until } from '@keelson/testkit';
@@ -70,6 +71,17 @@ describe.skipIf(!probe.ok)(named('what goes from a ceph pool', probe), { timeout
     await at.again();
     expect([await at.images(), at.staged()]).toEqual([['custom_c.block'], []]);
     expect(await at.snapshots('custom_c.block')).toEqual([]);
+  });
+
+  it('waits until whoever looks at the device lets go', { timeout: 120_000 }, async () => {
+    await using at = await CephTestPool.make(cluster, 'looked');
+    await at.pool.volumes.create(disk('a'), { size: MIB });
+    await using device = await open(await at.pool.volumes.mount(disk('a')), 'r');
+    const removing = handled(at.pool.volumes.delete(disk('a')));
+    await setTimeout(3000);
+    await device.close();
+    await removing;
+    expect(await at.images()).toEqual([]);
   });
 
   it('takes the remains of a removal along that was cut off', { timeout: 120_000 }, async () => {

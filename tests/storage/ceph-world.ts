@@ -28,7 +28,11 @@ export class CephWorld implements AsyncDisposable {
   static async open({ cluster: given, ...options }: CephWorldOptions = {}): Promise<CephWorld> {
     const cluster = given ?? (await startCeph(options));
     try {
-      const daemon = await startDaemon({ env: { KEELSON_CEPH_DIR: cluster.folder } });
+      const daemon = await startDaemon({
+        env: { KEELSON_CEPH_DIR: cluster.folder },
+        // After a crash it starts once its pools are in order: dozens of commands of Ceph's, a second each on a busy machine.
+        readyTimeoutMs: 240_000,
+      });
       return new CephWorld(cluster, daemon, given === undefined);
     } catch (error) {
       if (given === undefined) await cluster[Symbol.asyncDispose]();

@@ -8,6 +8,9 @@ import { commandLine, identify, sendSignal, waitForEnd } from '../proc.ts';
 import { COMMAND_ENVIRONMENT, run } from '../run.ts';
 import { rbd, type RbdPlace } from './rbd.ts';
 
+/** Milliseconds that whoever looks at new devices, or a guest's namespace that goes, has a device after it was to go. */
+const LETTING_GO = 15_000;
+
 /** Makes block devices of RBD images. */
 export interface RbdMapper {
   readonly kind: 'krbd' | 'nbd' | 'qemu';
@@ -93,14 +96,15 @@ class DeviceMapper implements RbdMapper {
   async unmap(place: RbdPlace, image: string): Promise<void> {
     const device = await this.device(place, image);
     if (device === undefined) return;
-    for (let attempt = 0; attempt < 20; attempt++) {
+    const deadline = performance.now() + LETTING_GO;
+    do {
       try {
         await rbd(place, ['device', 'unmap', '--device-type', this.kind, device]);
         return;
       } catch {
-        await sleep(100); // whoever looks at new devices lets go soon
+        await sleep(100);
       }
-    }
+    } while (performance.now() < deadline);
   }
 
   async grow(place: RbdPlace, image: string, size: number): Promise<void> {
@@ -155,7 +159,10 @@ class QemuMapper implements RbdMapper {
     const found = await this.#process(image);
     if (found !== undefined) {
       sendSignal(found, SIGTERM);
-      if (!(await waitForEnd(found, 30_000))) sendSignal(found, SIGKILL);
+      if (!(await waitForEnd(found, 30_000))) {
+        sendSignal(found, SIGKILL);
+        await waitForEnd(found, LETTING_GO);
+      }
     }
     if (isMountPoint(file)) await unmountAll(file, { lazy: true });
     await rm(file, { force: true });
@@ -170,10 +177,11 @@ class QemuMapper implements RbdMapper {
   }
 
   async #isFree(file: string): Promise<boolean> {
-    for (let attempt = 0; attempt < 20; attempt++) {
+    const deadline = performance.now() + LETTING_GO;
+    do {
       if ((await loopOver(file)) === undefined) return true;
-      await sleep(50); // whoever looks at new devices lets go soon
-    }
+      await sleep(50);
+    } while (performance.now() < deadline);
     return false;
   }
 
