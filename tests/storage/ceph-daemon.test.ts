@@ -263,7 +263,7 @@ describe.skipIf(!probe.ok)(named('a daemon with a ceph pool', probe), { timeout:
     expect(JSON.parse(await cluster.rbd('ls', '--format', 'json', 'theirs'))).toEqual(['precious']);
   });
 
-  it('goes with its OSD pool', { timeout: 60_000 }, async () => {
+  it('goes with its OSD pool', async () => {
     await ok('profile', 'device', 'remove', 'default', 'root');
     await ok('storage', 'delete', 'rbd');
     expect(JSON.parse(await cluster.ceph('osd', 'pool', 'ls', '--format', 'json'))).not.toContain('rbd');

@@ -37,7 +37,7 @@ describe.skipIf(!probe.ok)(named('volumes between pools of a real Ceph', probe),
 
   describeNativeTransfer('rbd', { newDriver, volumeConfig: { size: '64MiB' }, checksums: false, spec: specIn });
 
-  describe('that are not what they should be', { timeout: 60_000 }, () => {
+  describe('that are not what they should be', () => {
     let folder: string;
     let pool: StoragePool;
     const volume = (name: string, more: Partial<VolumeRef> = {}): VolumeRef => ({
@@ -54,13 +54,13 @@ describe.skipIf(!probe.ok)(named('volumes between pools of a real Ceph', probe),
       await newDriver().create(spec);
       pool = newDriver().open(spec);
       await pool.mount();
-    }, 60_000);
+    }, 240_000);
     afterAll(async () => {
       await pool?.destroy();
       const { loops } = await findLeftovers(folder);
       rmSync(folder, { recursive: true, force: true });
       if (loops.length > 0) throw new Error(`left over: ${loops.join(' ')}`);
-    }, 60_000);
+    }, 240_000);
 
     const transfer = (): NativeTransfer => {
       if (pool.transfer === undefined) throw new Error('no transfer');

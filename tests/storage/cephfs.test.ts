@@ -94,8 +94,8 @@ describe.skipIf(!probe.ok)(named('cephfs on a real Ceph', probe), { timeout: 240
     beforeAll(async () => {
       pool = await newPool('volumes');
       await pool.volumes.create(custom('v1'), {});
-    }, 60_000);
-    afterAll(() => pool?.destroy(), 60_000);
+    }, 240_000);
+    afterAll(() => pool?.destroy(), 240_000);
 
     const fill = (path: string, file: string, mib: number) =>
       command('dd', ['if=/dev/zero', `of=${join(path, file)}`, 'bs=1M', `count=${mib}`, 'conv=fsync'], {
