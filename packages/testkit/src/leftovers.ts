@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { command } from './command.ts';
 import { until } from './poll.ts';
 
@@ -29,12 +29,30 @@ async function tryRemove(stateDir: string): Promise<boolean> {
     } catch {
       // gone already
     }
+    thaw(pid);
   }
   const mounts = findMounts(stateDir).toReversed();
   for (const mount of mounts) await command('umount', ['-l', mount], { anyExit: true });
   const loops = await findLoops(stateDir);
   for (const loop of loops) await command('losetup', ['-d', loop], { anyExit: true });
   return pids.size + mounts.length + loops.length === 0;
+}
+
+/** What is frozen takes no signal, and whose monitor is gone would not be found again. */
+function thaw(pid: number): void {
+  for (const line of readProc(`/proc/${pid}/cgroup`).split('\n')) {
+    const [, hierarchy, path] = line.split(':');
+    const switches: Readonly<Record<string, readonly [file: string, thawed: string]>> = {
+      freezer: [`/sys/fs/cgroup/freezer${path}/freezer.state`, 'THAWED'],
+      '': [`/sys/fs/cgroup${path}/cgroup.freeze`, '0'],
+    };
+    const [file = '', thawed = ''] = switches[hierarchy ?? ''] ?? [];
+    try {
+      if (path !== '/') writeFileSync(file, thawed, { flag: 'r+' });
+    } catch {
+      // no such switch here, or the process is gone
+    }
+  }
 }
 
 function findProcesses(stateDir: string): Map<number, string> {
