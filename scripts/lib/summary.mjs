@@ -53,7 +53,7 @@ export function skippedLines(summaries) {
   const suites = new Map();
   for (const { name, reason } of summaries.flatMap(({ skips }) => skips)) {
     const line = reason === '' ? name : `${name}: ${reason}`;
-    const suite = /^.*?\(not run: .*?\)(?= > )/u.exec(name)?.[0] ?? line;
+    const suite = /^.*?\(skipped: .*?\)(?= > )/u.exec(name)?.[0] ?? line;
     suites.set(suite, [...(suites.get(suite) ?? []), line]);
   }
   return [...suites].map(([suite, [line, ...others]]) =>

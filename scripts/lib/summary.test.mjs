@@ -52,12 +52,12 @@ test('finalLine adds up suites and failed stages', () => {
 
 test('skippedLines puts the tests of a suite that is not run into one line', () => {
   const skips = [
-    { name: 'a > zfs (not run: no module) > one', reason: '' },
-    { name: 'a > zfs (not run: no module) > deep > two', reason: '' },
+    { name: 'a > zfs (skipped: no module) > one', reason: '' },
+    { name: 'a > zfs (skipped: no module) > deep > two', reason: '' },
     { name: 'a > other > three', reason: 'needs a disk' },
   ];
   expect(skippedLines([{ ...emptySummary(), skips }])).toEqual([
-    'skipped: 2 tests of a > zfs (not run: no module)',
+    'skipped: 2 tests of a > zfs (skipped: no module)',
     'skipped: a > other > three: needs a disk',
   ]);
 });

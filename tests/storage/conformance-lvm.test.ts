@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { named } from '@keelson/testkit';
 import { describe } from 'vitest';
 import { describeStorageDriver } from '../../packages/daemon/src/drivers/storage/storage-conformance.ts';
 import { driverNamed } from './drivers.ts';
@@ -19,7 +20,7 @@ const KINDS: Readonly<
 };
 const wanted = process.env['KEELSON_LVM']?.split(',') ?? Object.keys(KINDS);
 
-describe.skipIf(!supported)(`lvm${supported ? '' : ` (not run: ${reason})`}`, () => {
+describe.skipIf(!supported)(named('lvm', { ok: supported, reason }), () => {
   for (const [kind, { pool, volume, many = 12 }] of Object.entries(KINDS).filter(([name]) => wanted.includes(name))) {
     describeStorageDriver(`lvm (${kind})`, {
       newDriver: () => driverNamed('lvm'),

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
+import { named } from '@keelson/testkit';
 import { describe } from 'vitest';
 import type { ConformanceTarget } from '../../packages/daemon/src/drivers/storage/conformance/fixtures.ts';
 import { describeStorageDriver } from '../../packages/daemon/src/drivers/storage/storage-conformance.ts';
@@ -22,7 +23,7 @@ const target: ConformanceTarget = {
   restores: 'newest',
 };
 
-describe.skipIf(!supported)(`zfs${supported ? '' : ` (not run: ${reason})`}`, () => {
+describe.skipIf(!supported)(named('zfs', { ok: supported, reason }), () => {
   describeStorageDriver('zfs', target);
   describeStorageDriver('zfs (owners on disk)', {
     ...target,

@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { command, startDaemon, type TestDaemon } from '@keelson/testkit';
+import { command, named, startDaemon, type TestDaemon } from '@keelson/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { expectBack, expectLost, volumes } from './lost-pool.ts';
 import { detachLoops, forgetGroup, logicalVolumes, lvmHere, noSpaceTimeout, removeGroup } from './lvm-host.ts';
@@ -20,7 +20,7 @@ const MIB = 1024 ** 2;
 const groupOf = (pool: string) => `keelson-${process.pid}-${pool}`;
 
 describe.skipIf(!lvmHere.ok)(
-  `faults of lvm pools${lvmHere.ok ? '' : `: ${lvmHere.reason}`}`,
+  named('faults of lvm pools', lvmHere),
   {
     timeout: 900_000,
   },

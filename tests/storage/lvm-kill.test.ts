@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { startDaemon, type TestDaemon, until } from '@keelson/testkit';
+import { named, startDaemon, type TestDaemon, until } from '@keelson/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { logicalVolumes, lvmHere, removeGroup } from './lvm-host.ts';
 
@@ -11,7 +11,7 @@ const FILES = 60;
 const volumes = (pool: string) => `/1.0/storage-pools/${pool}/volumes/custom`;
 
 describe.skipIf(!lvmHere.ok)(
-  `kill -9 in the middle of a change on lvm${lvmHere.ok ? '' : `: ${lvmHere.reason}`}`,
+  named('kill -9 in the middle of a change on lvm', lvmHere),
   {
     timeout: 1_800_000,
   },

@@ -1,8 +1,9 @@
+import { named } from '@keelson/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { InstanceWorld } from '../instances/world.ts';
 import { lvmHere, removeGroup } from './lvm-host.ts';
 
-describe.skipIf(!lvmHere.ok)(`guests on lvm${lvmHere.ok ? '' : `: ${lvmHere.reason}`}`, { timeout: 600_000 }, () => {
+describe.skipIf(!lvmHere.ok)(named('guests on lvm', lvmHere), { timeout: 600_000 }, () => {
   let world: InstanceWorld;
   const group = `keelson-${process.pid}-guests`;
   const KINDS = ['ext4', 'xfs', 'btrfs'];

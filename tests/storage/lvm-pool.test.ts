@@ -11,6 +11,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { named } from '@keelson/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PoolSpec, StoragePool, VolumeRef } from '../../packages/daemon/src/drivers/storage/contract.ts';
 import { driverNamed } from './drivers.ts';
@@ -27,7 +28,7 @@ function tool(command: string, ...args: string[]): string {
   return execFileSync(command, args, { encoding: 'utf8', env: { ...process.env, LVM_SUPPRESS_FD_WARNINGS: '1' } });
 }
 
-describe.skipIf(!supported)(`lvm pools${supported ? '' : `: ${reason}`}`, { timeout: 300_000 }, () => {
+describe.skipIf(!supported)(named('lvm pools', { ok: supported, reason }), { timeout: 300_000 }, () => {
   let folder: string;
   const pools: StoragePool[] = [];
   const loops: string[] = [];

@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Server, StoragePool } from '@keelson/api';
-import { command, startDaemon, type TestDaemon, tinyImage, until } from '@keelson/testkit';
+import { command, named, startDaemon, type TestDaemon, tinyImage, until } from '@keelson/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { driverNamed } from './drivers.ts';
 
 const { supported, reason = '', capabilities } = await driverNamed('zfs').probe();
 const GIB = 1024 ** 3;
 
-describe.skipIf(!supported)(`a daemon with a zfs pool${supported ? '' : ` (not run: ${reason})`}`, () => {
+describe.skipIf(!supported)(named('a daemon with a zfs pool', { ok: supported, reason }), () => {
   let daemon: TestDaemon;
   const zpool = `keelson-daemon-${process.pid}`;
 

@@ -18,7 +18,7 @@ import {
 import { randomUUID } from 'node:crypto';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { command } from '@keelson/testkit';
+import { command, named } from '@keelson/testkit';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type {
   NativeTransfer,
@@ -45,7 +45,7 @@ async function tool(name: string, ...args: string[]): Promise<string> {
   return (await command(name, args)).stdout.trim();
 }
 
-describe.skipIf(!supported)(`zfs pools${supported ? '' : ` (not run: ${reason})`}`, () => {
+describe.skipIf(!supported)(named('zfs pools', { ok: supported, reason }), () => {
   let folder: string;
   let pool: StoragePool;
   const zpools: string[] = [];
