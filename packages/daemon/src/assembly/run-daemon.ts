@@ -34,8 +34,8 @@ const ORPHANS_TIMEOUT = 5_000;
 export const WITH_GUESTS = 'with-guests';
 
 /**
- * Runs the daemon until `stop` aborts; running instances stay but for `WITH_GUESTS`. @throws locked when another daemon has the folder,
- * and whatever keeps it from starting.
+ * Runs the daemon until `stop` aborts; running instances stay, unless the reason is `WITH_GUESTS`. @throws locked when
+ * another daemon has the folder, and whatever keeps it from starting.
  */
 export async function runDaemon(options: RunOptions, stop: AbortSignal): Promise<void> {
   const { stateDir } = options;

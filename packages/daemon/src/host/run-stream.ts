@@ -46,8 +46,8 @@ export async function runStream(
     child.once('error', reject);
     child.once('close', (code) => resolve(code ?? 137));
   });
-  ended.catch(() => undefined); // awaited below, once the streams are done
   const stderr = collectTail(child.stderr);
+  for (const later of [ended, stderr]) later.catch(() => undefined); // awaited below, once the streams are done
   const flows = [feed(options.stdin, child.stdin), drain(options.stdout, child.stdout)];
   const failure = await Promise.all(flows).then(
     () => undefined,
